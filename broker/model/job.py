@@ -1,0 +1,67 @@
+"""A request for GPUs, in the one normal form that every queue is read into."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+
+class JobState(StrEnum):
+    PENDING = "pending"
+    HELD = "held"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    PREEMPTED = "preempted"
+    UNKNOWN = "unknown"
+
+    @property
+    def live(self) -> bool:
+        """Whether the job may still need GPUs."""
+        return self in _LIVE
+
+
+_LIVE = frozenset({JobState.PENDING, JobState.HELD, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN})
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """Times are aware UTC; `gpus` is for the whole job; unknown is None, never "any" or 0.
+
+    `end` is set only in terminal states. `gpus_per_node` and `nodes` are None where the source does not say;
+    a job with neither fits on any set of nodes in one zone. `min_gpus` and `max_gpus` differ from `gpus` only for
+    elastic jobs. `gang` means all or nothing at one time. `node_names` says where a running job runs.
+    """
+
+    id: str
+    tenant: str
+    submit: datetime
+    state: JobState
+    gpus: int
+    attempt: int = 1
+    cluster: str = ""
+    user: str | None = None
+    name: str | None = None
+    queue: str | None = None
+    eligible: datetime | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    min_gpus: int | None = None
+    max_gpus: int | None = None
+    gpu_model: str | None = None
+    gpus_per_node: int | None = None
+    nodes: int | None = None
+    time_limit_s: int | None = None
+    time_min_s: int | None = None
+    priority: int = 0
+    depends_on: tuple[str, ...] = ()
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    gang: bool = True
+    preemptible: bool = False
+    node_names: tuple[str, ...] = ()
+    constraint: str | None = None
+    source: str = ""
+    raw_ref: str = ""

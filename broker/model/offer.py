@@ -1,0 +1,54 @@
+"""One way to get capacity."""
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from broker.model.place import Place
+
+
+class OfferKind(StrEnum):
+    """How capacity is bought. Other kinds (prepaid blocks, future-dated) join here, each with its own commitment."""
+
+    ON_DEMAND = "on-demand"
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """A machine type: what one instance of it holds. `gpu_model` is a name of `broker.model.gpu`."""
+
+    machine_type: str
+    gpu_model: str
+    gpus: int
+    vcpus: int = 0
+    memory_gib: Decimal = Decimal(0)
+
+
+class Price(msgspec.Struct, frozen=True):
+    """US dollars per instance-hour, with where the figure comes from and the day on which it held."""
+
+    usd_per_hour: Decimal
+    source: str
+    as_of: datetime
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """`price` None means unknown: such an offer is shown and never bought.
+
+    `excluded` holds the rule that removed the offer, empty when it may be bought. `quota_left` is in instances,
+    None where unknown. `end_settable` says whether a reservation made from it can be given an end that moves.
+    """
+
+    place: Place
+    shape: Shape
+    kind: OfferKind = OfferKind.ON_DEMAND
+    price: Price | None = None
+    max_count: int = 1000
+    quota_left: int | None = None
+    end_settable: bool = False
+    excluded: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.place.scope}/{self.place.zone}/{self.shape.machine_type}/{self.kind}"

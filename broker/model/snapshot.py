@@ -1,0 +1,96 @@
+"""What was seen of the world at one instant: all that deciding may look at."""
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from broker.model.intent import Intent
+from broker.model.job import Job
+from broker.model.offer import Offer
+from broker.model.place import Scope
+from broker.model.reservation import Reservation
+
+
+class Trust(StrEnum):
+    """Unknown is never empty: no release follows from it."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    UNKNOWN = "unknown"
+
+
+class SourceView(msgspec.Struct, frozen=True, kw_only=True):
+    """One job source as read. rows = kept + merged + dropped + quarantined.
+
+    `as_of` is the source's own freshness. `problems` are one line each, with where and what to do.
+    """
+
+    source: str
+    trust: Trust
+    as_of: datetime | None
+    jobs: tuple[Job, ...] = ()
+    rows: int = 0
+    kept: int = 0
+    merged: int = 0
+    dropped: int = 0
+    quarantined: int = 0
+    pools: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ScopeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One scope as listed. With `trust` other than complete, what is listed exists and what is not listed may.
+
+    `reservations_at` is the instant before the listing call was sent. Offers may be known when reservations are not.
+    """
+
+    scope: Scope
+    trust: Trust
+    reservations_at: datetime | None
+    reservations: tuple[Reservation, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    offers_known: bool = True
+    problems: tuple[str, ...] = ()
+
+
+class Cooling(msgspec.Struct, frozen=True):
+    """An offer that could not be filled, and until when it is not tried again."""
+
+    offer_id: str
+    until: datetime
+    code: str
+
+
+class Idle(msgspec.Struct, frozen=True):
+    """Since when nothing has used a reservation of ours, as far as the runs have seen."""
+
+    reservation_id: str
+    scope: Scope
+    since: datetime
+
+
+class Spend(msgspec.Struct, frozen=True, kw_only=True):
+    """Upper bounds of what has been spent in the current calendar month (UTC), in US dollars."""
+
+    month_usd: Decimal
+    by_tenant: tuple[tuple[str, Decimal], ...] = ()
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """`serial` is the ledger's; `intents` are the open ones and those whose reservation still lives.
+
+    `lineage` is the state's: only what bears it is ours to change.
+    """
+
+    now: datetime
+    lineage: str
+    serial: int
+    sources: tuple[SourceView, ...]
+    scopes: tuple[ScopeView, ...]
+    intents: tuple[Intent, ...] = ()
+    cooling: tuple[Cooling, ...] = ()
+    idle: tuple[Idle, ...] = ()
+    spend: Spend = Spend(month_usd=Decimal(0))
+    frozen_by: str = ""
