@@ -1,0 +1,1 @@
+"""List prices and machine shapes: facts with their source and date, and the user's own prices, which win."""
