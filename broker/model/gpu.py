@@ -41,6 +41,11 @@ def normalise(text: str) -> str | None:
     return _with_size(model, words)
 
 
+def known() -> tuple[str, ...]:
+    """The names of the models that are known without a series, sorted: for suggestions, not a complete list."""
+    return tuple(sorted(_NAMES))
+
+
 def satisfies(wanted: str, offered: str) -> bool:
     """Whether a GPU `offered` is what a job that wants `wanted` may run on; both are canonical names.
 

@@ -1,0 +1,7 @@
+"""`broker.toml` -> `Config`; every mistake is reported at once, with its path and a suggestion."""
+
+from broker.config.clouds import at_endpoints, name_of
+from broker.config.load import load, parse
+from broker.config.types import Config, Origin, QueueSource, SandboxSettings, Setting
+
+__all__ = ["Config", "Origin", "QueueSource", "SandboxSettings", "Setting", "at_endpoints", "load", "name_of", "parse"]

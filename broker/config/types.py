@@ -1,0 +1,76 @@
+"""What a `broker.toml` says, as values."""
+
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from broker.model.place import ProviderName
+from broker.model.policy import Policy
+from providers.settings import ProviderSettings
+
+
+class Origin(StrEnum):
+    """Where a value comes from; an earlier one wins."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One key as it holds, for `check -v`: `value` is as a person would write it."""
+
+    key: str
+    value: str
+    origin: Origin
+
+
+class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where jobs are read from: `files` or a `command`, never both.
+
+    `pools` are those whose demand the source tells (empty: all): while it cannot be read, they are not known.
+    `timezone` is for times that carry none; without it such times are refused. `max_age` bounds how old the source's
+    own word may be, `timeout` how long a command may take, `max_bytes` how much is read. `precedence`: of two sources
+    that report the same job the higher one is believed, and the earlier one among equals.
+    """
+
+    name: str
+    files: tuple[Path, ...] = ()
+    command: tuple[str, ...] = ()
+    format: str = "auto"
+    cluster: str = ""
+    tenant: str = ""
+    pools: tuple[str, ...] = ()
+    timezone: str | None = None
+    max_age: timedelta = timedelta(minutes=30)
+    timeout: timedelta = timedelta(seconds=60)
+    max_bytes: int = 256 * 2**20
+    precedence: int = 0
+
+
+class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The built-in clouds: either a saved `world` that the command itself serves, or `endpoints` that already run."""
+
+    world: Path | None = None
+    endpoints: tuple[tuple[ProviderName, str], ...] = ()
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths are absolute. `settings` holds every key with its value and origin.
+
+    With a sandbox `world`, the providers' endpoints stay None until `broker.config.at_endpoints` fills them in.
+    """
+
+    path: Path
+    policy: Policy
+    queues: tuple[QueueSource, ...]
+    providers: tuple[ProviderSettings, ...]
+    state: Path
+    freeze_file: Path
+    lock_timeout: timedelta
+    prices: Path | None = None
+    sandbox: SandboxSettings | None = None
+    settings: tuple[Setting, ...] = ()
