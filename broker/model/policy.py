@@ -72,6 +72,8 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     covered. `minimum_hold`: never released earlier after purchase. `reacquire`: how long getting it back is set to
     take. `end_ahead`: the end that a purchase gets where the cloud can move it, renewed when less than half is left.
     `release_grace`: how long the jobs that caused a reservation may be gone before it is a candidate for release.
+    `visibility_window`: how long what was bought may be missing from a cloud's list and still counts as supply; the
+    longest of the providers'.
     """
 
     default_runtime: timedelta = timedelta(hours=24)
@@ -82,6 +84,7 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     end_ahead: timedelta = timedelta(hours=24)
     release_grace: timedelta = timedelta(minutes=15)
     drain_margin: timedelta = timedelta(minutes=5)
+    visibility_window: timedelta = timedelta(minutes=5)
     max_price_age: timedelta = timedelta(days=365)
     warn_price_age: timedelta = timedelta(days=90)
     targeted: bool = True

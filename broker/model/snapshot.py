@@ -64,11 +64,15 @@ class Cooling(msgspec.Struct, frozen=True):
 
 
 class Idle(msgspec.Struct, frozen=True):
-    """Since when nothing has used a reservation of ours, as far as the runs have seen."""
+    """Since when at most `used` instances of a reservation of ours have been in use, as far as the runs have seen.
+
+    0 is "nothing has used it". A reservation may have one for each level of use below the present count.
+    """
 
     reservation_id: str
     scope: Scope
     since: datetime
+    used: int = 0
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
