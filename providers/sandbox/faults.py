@@ -128,9 +128,7 @@ class Faults:
         """The rules that strike this call; counts it."""
         return Strike(tuple(s.rule for s in self.rules if self._strikes(s, provider, operation, parameters)))
 
-    def _strikes(
-        self, state: RuleState, provider: ProviderName, operation: str, parameters: dict[str, Any]
-    ) -> bool:
+    def _strikes(self, state: RuleState, provider: ProviderName, operation: str, parameters: dict[str, Any]) -> bool:
         rule = state.rule
         if not _matches(rule, provider, operation, parameters):
             return False
