@@ -74,9 +74,9 @@ class Market:
     def quota_limit(self, provider: ProviderName, account: str, region: str, quota: str) -> int | None:
         """In the quota's units; None where there is no such quota."""
         for rule in reversed(self.state.quotas):
-            if (rule.provider, rule.quota) == (provider, quota) and rule.account in (None, account):
-                if rule.region in (None, region):
-                    return rule.limit
+            named = (rule.provider, rule.quota) == (provider, quota)
+            if named and rule.account in (None, account) and rule.region in (None, region):
+                return rule.limit
         return self.catalogue.quota_limits(provider, region).get(quota)
 
     def quota_used(self, provider: ProviderName, account: str, region: str, quota: str) -> int:

@@ -41,7 +41,7 @@ class PoolRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Supply:
-    """`busy` is the share of time for which a background tenant is there: 0 is a market without others, 1 a full one."""
+    """`busy` is the share of time for which a background tenant is there: 0 is a market without others."""
 
     def __init__(self, catalogue: Catalogue, seed: int, busy: float, rules: list[PoolRule] | None = None) -> None:
         self.catalogue = catalogue

@@ -1,0 +1,84 @@
+"""Everything of the sandbox that is not HTTP: clock, market, faults, record, and what the faces remember."""
+
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from broker.model.place import ProviderName
+from providers.sandbox.catalogue import Catalogue
+from providers.sandbox.clock import DEFAULT_START, ClockState, WorldClock
+from providers.sandbox.faults import Faults, RuleState
+from providers.sandbox.market import Market
+from providers.sandbox.record import Record
+from providers.sandbox.terms import MarketState
+
+
+class Saved(msgspec.Struct, kw_only=True):
+    """A world in a file. `format` changes when an older file cannot be read any more."""
+
+    format: int = 1
+    clock: ClockState
+    market: MarketState
+    faults: list[RuleState]
+    record: Record
+    memory: dict[ProviderName, dict[str, Any]]
+
+
+class World:
+    """`lock` is held by whoever reads or changes it. `memory[provider]` is the face's own, JSON values only."""
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        start: datetime = DEFAULT_START,
+        speed: float = 0.0,
+        busy: float = 0.0,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self.lock = threading.RLock()
+        self.catalogue = catalogue or Catalogue()
+        self.clock = WorldClock(start, speed)
+        self.record = Record()
+        self.faults = Faults(seed)
+        self.market = Market(self.clock, self.record, MarketState(seed=seed, busy=busy), self.catalogue)
+        self.memory: dict[ProviderName, dict[str, Any]] = {name: {} for name in ProviderName}
+
+    @property
+    def seed(self) -> int:
+        return self.market.state.seed
+
+    def saved(self) -> bytes:
+        """The whole world as JSON."""
+        with self.lock:
+            return msgspec.json.encode(
+                Saved(
+                    clock=self.clock.state,
+                    market=self.market.state,
+                    faults=self.faults.rules,
+                    record=self.record,
+                    memory=self.memory,
+                )
+            )
+
+    def restore(self, data: bytes) -> None:
+        """Become the saved world; its clock has gone on meanwhile if it was running. Raises msgspec's errors."""
+        saved = msgspec.json.decode(data, type=Saved)
+        with self.lock:
+            self.clock.state = saved.clock
+            self.record = saved.record
+            self.faults = Faults(saved.market.seed, saved.faults)
+            self.market = Market(self.clock, self.record, saved.market, self.catalogue)
+            self.memory = {name: saved.memory.get(name, {}) for name in ProviderName}
+
+    def save(self, path: Path) -> None:
+        """Whole or not at all."""
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(self.saved())
+        part.replace(path)
+
+    def load(self, path: Path) -> None:
+        self.restore(path.read_bytes())
