@@ -75,6 +75,7 @@ class Dispatch:
                 return face.handle(request, self.world)
             finally:
                 market.call, market.twist = 0, Twist()
+                self.world.keep()
 
     def _error(self, face: Face, request: Request, rule: Rule, call: Call) -> Response:
         response = face.error(request, rule, call.request_id)

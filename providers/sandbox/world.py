@@ -46,10 +46,17 @@ class World:
         self.faults = Faults(seed)
         self.market = Market(self.clock, self.record, MarketState(seed=seed, busy=busy), self.catalogue)
         self.memory: dict[ProviderName, dict[str, Any]] = {name: {} for name in ProviderName}
+        self.keep_in: Path | None = None
+        """Written after each call that had an effect."""
 
     @property
     def seed(self) -> int:
         return self.market.state.seed
+
+    @property
+    def request_id(self) -> str:
+        """Of the call in hand; for the face's replies."""
+        return f"req-{self.seed}-{self.market.call}"
 
     def saved(self) -> bytes:
         """The whole world as JSON."""
@@ -79,6 +86,11 @@ class World:
         part = path.with_name(f".{path.name}.part")
         part.write_bytes(self.saved())
         part.replace(path)
+
+    def keep(self) -> None:
+        """Write the world to where it is kept, if anywhere."""
+        if self.keep_in is not None:
+            self.save(self.keep_in)
 
     def load(self, path: Path) -> None:
         self.restore(path.read_bytes())
