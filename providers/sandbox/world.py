@@ -46,8 +46,9 @@ class World:
         self.faults = Faults(seed)
         self.market = Market(self.clock, self.record, MarketState(seed=seed, busy=busy), self.catalogue)
         self.memory: dict[ProviderName, dict[str, Any]] = {name: {} for name in ProviderName}
+        self._kept = 0
         self.keep_in: Path | None = None
-        """Written after each call that had an effect."""
+        """Where `keep` writes: the server calls it after each call."""
 
     @property
     def seed(self) -> int:
@@ -88,9 +89,10 @@ class World:
         part.replace(path)
 
     def keep(self) -> None:
-        """Write the world to where it is kept, if anywhere."""
-        if self.keep_in is not None:
+        """Write the world to where it is kept, if anywhere, when something has happened since."""
+        if self.keep_in is not None and len(self.record.effects) != self._kept:
             self.save(self.keep_in)
+            self._kept = len(self.record.effects)
 
     def load(self, path: Path) -> None:
         self.restore(path.read_bytes())
