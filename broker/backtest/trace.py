@@ -1,0 +1,141 @@
+"""A job trace as columns: what every reader produces and every replay takes.
+
+Times are seconds from the trace's own zero. Rows that cannot be used are repaired or left out, each with a reason
+that is counted; nothing is dropped silently.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from broker.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Sorted by submit; jobs of one instant stay in file order. `wait_s` is NaN where the trace does not say."""
+
+    tenants: tuple[str, ...]
+    users: tuple[str, ...]
+    ids: tuple[str, ...]
+    tenant: Ints
+    user: Ints
+    submit_s: Floats
+    duration_s: Floats
+    gpus: Ints
+    wait_s: Floats
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def __len__(self) -> int:
+        return len(self.submit_s)
+
+    def pick(self, mask: npt.NDArray[np.bool_]) -> "Trace":
+        """The jobs where `mask` holds, with the same tenants."""
+        return Trace(
+            tenants=self.tenants,
+            users=self.users,
+            ids=tuple(np.array(self.ids, dtype=object)[mask]),
+            tenant=self.tenant[mask],
+            user=self.user[mask],
+            submit_s=self.submit_s[mask],
+            duration_s=self.duration_s[mask],
+            gpus=self.gpus[mask],
+            wait_s=self.wait_s[mask],
+            notes=self.notes,
+        )
+
+    def capped(self, longest_s: float) -> "Trace":
+        """The same jobs, none longer than `longest_s`."""
+        kept = {name: getattr(self, name) for name in self.__slots__}
+        return Trace(**{**kept, "duration_s": np.minimum(self.duration_s, longest_s)})
+
+
+@dataclass(slots=True)
+class Rows:
+    """What a reader has collected, one entry a usable row."""
+
+    id: list[str] = field(default_factory=list)
+    tenant: list[str] = field(default_factory=list)
+    user: list[str] = field(default_factory=list)
+    submit_s: list[float] = field(default_factory=list)
+    duration_s: list[float] = field(default_factory=list)
+    gpus: list[int] = field(default_factory=list)
+    wait_s: list[float] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def add(
+        self, *, id: str, tenant: str, user: str, submit_s: float, duration_s: float, gpus: float, wait_s: float
+    ) -> None:
+        """Keep the row, or count why it is left out."""
+        reason = _unusable(submit_s, duration_s, gpus)
+        if reason:
+            self.notes[f"left out: {reason}"] += 1
+            return
+        self.id.append(id)
+        self.tenant.append(tenant or "default")
+        self.user.append(user)
+        self.submit_s.append(submit_s)
+        self.duration_s.append(duration_s)
+        self.gpus.append(int(gpus))
+        self.wait_s.append(wait_s if wait_s >= 0 else float("nan"))
+
+
+def _unusable(submit_s: float, duration_s: float, gpus: float) -> str:
+    if not np.isfinite(submit_s):
+        return "no submit time"
+    if not np.isfinite(duration_s):
+        return "not finished, or no duration"
+    if duration_s < 0:
+        return "ends before it starts"
+    if not np.isfinite(gpus) or gpus <= 0:
+        return "no GPUs"
+    return "" if gpus == int(gpus) else "a fraction of a GPU"
+
+
+def build(rows: Rows, source: str) -> Trace:
+    """Sort (stable), drop repeated ids, index tenants and users."""
+    if not rows.id:
+        raise InputError(f"{source} holds no usable job", next_step=f"Left out: {dict(rows.notes)}")
+    notes = rows.notes.copy()
+    submit = np.array(rows.submit_s, dtype=np.float64)
+    first = _first_of_each_id(rows.id, notes)
+    order = first[np.argsort(submit[first], kind="stable")]
+    if np.any(np.diff(submit[first]) < 0):
+        notes["sorted by submit time"] += int(np.sum(np.diff(submit[first]) < 0))
+    tenants, tenant = _codes(rows.tenant, order)
+    users, user = _codes(rows.user, order)
+    return Trace(
+        tenants=tenants,
+        users=users,
+        ids=tuple(rows.id[i] for i in order),
+        tenant=tenant,
+        user=user,
+        submit_s=submit[order],
+        duration_s=np.array(rows.duration_s, dtype=np.float64)[order],
+        gpus=np.array(rows.gpus, dtype=np.int64)[order],
+        wait_s=np.array(rows.wait_s, dtype=np.float64)[order],
+        notes=notes,
+    )
+
+
+def _first_of_each_id(ids: list[str], notes: Counter[str]) -> Ints:
+    seen: set[str] = set()
+    kept = []
+    for index, name in enumerate(ids):
+        if name and name in seen:
+            notes["left out: the same id again"] += 1
+            continue
+        seen.add(name)
+        kept.append(index)
+    return np.array(kept, dtype=np.int64)
+
+
+def _codes(names: list[str], order: Ints) -> tuple[tuple[str, ...], Ints]:
+    values = [names[i] for i in order]
+    known = {name: code for code, name in enumerate(dict.fromkeys(values))}
+    return tuple(known), np.array([known[name] for name in values], dtype=np.int64)

@@ -1,0 +1,99 @@
+"""Trace files: every format, and what is done about bad rows."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from broker.backtest.readers import read_trace
+from broker.errors import InputError
+
+HEADER = "job_id,tenant,user,submit_s,duration_s,gpus,gpu_type,status\n"
+
+
+def write(folder: Path, text: str, name: str = "trace.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_unsorted_rows_are_sorted_and_bad_rows_counted(tmp_path: Path) -> None:
+    rows = "b,v,,50,10,2,,\na,v,,20,5,1,,\na,v,,20,5,1,,\nc,v,,30,-1,1,,\nd,v,,30,nan,1,,\ne,v,,30,5,0,,\nf,v,,,5,1,,\n"
+    trace = read_trace(write(tmp_path, HEADER + rows + "g,v,,60,7"))
+    assert trace.ids == ("a", "b")
+    assert trace.notes == {
+        "left out: the same id again": 1,
+        "left out: ends before it starts": 1,
+        "left out: not finished, or no duration": 1,
+        "left out: no GPUs": 2,
+        "left out: no submit time": 1,
+        "sorted by submit time": 1,
+    }
+
+
+def test_gzip_and_milliseconds(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress((HEADER + "a,v,u,1500000000000,60000,8,,\n").encode()))
+    trace = read_trace(path)
+    assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0]) == (1.5e9, 60.0, 8)
+    assert trace.notes == {"times read as milliseconds": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("job_id,submit_s,gpus\na,1,1\n", "duration_s"),
+        (HEADER + "a,v,,1500000000000,1,1,,\nb,v,,1500000000,1,1,,\n", "mix"),
+        (HEADER, "no usable job"),
+        ('[{"jobid": "a", "attem', "not complete JSON"),
+    ],
+)
+def test_refused_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        read_trace(write(tmp_path, text))
+    assert "\n" not in str(error.value)
+
+
+def test_cut_gzip_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv.gz"
+    path.write_bytes(gzip.compress((HEADER + "a,v,u,15,60,8,,\n" * 100).encode())[:-20])
+    with pytest.raises(InputError):
+        read_trace(path)
+
+
+def test_helios(tmp_path: Path) -> None:
+    text = (
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+        "1,u1,vcA,8,40,1,COMPLETED,2020-04-02 01:00:00,2020-04-02 01:00:30,2020-04-02 02:00:30,3600,30\n"
+        "2,u2,vcA,0,40,1,COMPLETED,2020-04-02 01:00:00,2020-04-02 01:00:30,2020-04-02 02:00:30,3600,30\n"
+    )
+    trace = read_trace(write(tmp_path, text))
+    assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0], trace.wait_s[0]) == (3600, 3600, 8, 30)
+    assert trace.notes == {"left out: no GPUs": 1}
+
+
+def test_philly_attempts_add_up(tmp_path: Path) -> None:
+    place = [{"ip": "m1", "gpus": ["gpu0", "gpu1"]}, {"ip": "m2", "gpus": ["gpu0"]}]
+    attempts = [
+        {"start_time": "2017-10-09 00:10:00", "end_time": "2017-10-09 00:20:00", "detail": place},
+        {"start_time": "2017-10-09 01:00:00", "end_time": "2017-10-09 01:05:00", "detail": place[:1]},
+    ]
+    jobs = [
+        {"jobid": "a", "vc": "v", "user": "u", "submitted_time": "2017-10-09 00:00:00", "attempts": attempts},
+        {"jobid": "b", "vc": "v", "user": "u", "submitted_time": "2017-10-09 00:00:00", "attempts": []},
+    ]
+    trace = read_trace(write(tmp_path, json.dumps(jobs), "log.json"))
+    assert (trace.duration_s.tolist(), trace.gpus.tolist(), trace.wait_s.tolist()) == ([900.0], [3], [600.0])
+    assert trace.notes == {"left out: not finished, or no duration": 1}
+
+
+def test_standard_workload_format(tmp_path: Path) -> None:
+    done = "1 100 5 60 4 -1 -1 4 100 -1 1 7 1 1 2 -1 -1 -1"
+    unfinished = "2 90 5 -1 4 -1 -1 4 100 -1 1 7 1 1 2 -1 -1 -1"
+    text = f"; UnixStartTime: 0\n{done}\n{unfinished}\n3 9"
+    trace = read_trace(write(tmp_path, text, "log.swf"))
+    assert (trace.ids, trace.tenants, trace.users) == (("1",), ("2",), ("7",))
+    assert np.array_equal(trace.wait_s, [5.0])
+    assert trace.notes == {"left out: not finished, or no duration": 1, "left out: cut line": 1}
