@@ -40,7 +40,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """`sent` is when the intent was committed, just before the call: the effect cannot be older."""
+    """`sent` is when the intent was committed, just before the call: the effect cannot be older.
+
+    The price is per instance-hour, frozen as decided with its source; `offer_id` is what is not tried again for a
+    while when a purchase was refused.
+    """
 
     key: str
     plan_id: str
@@ -49,6 +53,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     sent: datetime
     outcome: Outcome | None = None
     usd_per_hour_micro: int | None = None
+    price_source: str = ""
+    offer_id: str = ""
     pool: str = ""
     tenants: tuple[tuple[str, float], ...] = ()
     jobs: tuple[str, ...] = ()
