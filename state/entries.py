@@ -32,12 +32,14 @@ class Kind(StrEnum):
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """A reservation of ours as last known, and its whole count over time as known from now on.
 
-    `confirmed` is the start of the latest look that showed it so, or the end of the call that made it so.
+    `confirmed` is the start of the latest look that showed it so, or the end of the call that made it so;
+    `changed` is the end of our own latest call that changed it: listings may lag behind it for a while.
     """
 
     reservation: Reservation
     steps: tuple[CountStep, ...]
     confirmed: datetime
+    changed: datetime
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True, tag="intent"):

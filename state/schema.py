@@ -72,6 +72,7 @@ RESERVATION = Table(
     Column("seq", Integer, ForeignKey("entry.seq"), nullable=False),
     Column("gone", Integer, nullable=False),
     Column("confirmed", Integer, nullable=False),
+    Column("changed", Integer, nullable=False),
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("scope", "id"),
     sqlite_strict=True,

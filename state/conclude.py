@@ -1,0 +1,39 @@
+"""What an outcome makes of the reservation that the request was about. Pure."""
+
+import msgspec
+
+from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.request import ReserveRequest, ResizeRequest
+from broker.model.reservation import Reservation
+from state.entries import Holding
+from state.steps import moved
+from state.witness import first_holding, price_of
+
+
+def allowed(before: IntentStatus, after: IntentStatus) -> bool:
+    """Done is final. An open intent may end in any way; a failed one may still turn out done, when it shows up late."""
+    return before.open or (before is not IntentStatus.DONE and after is IntentStatus.DONE)
+
+
+def tells_more(intent: Intent, outcome: Outcome) -> bool:
+    """Whether the outcome is news: an unknown that stays unknown for the same cause is not."""
+    before = intent.outcome
+    return before is None or (before.status, before.code) != (outcome.status, outcome.code)
+
+
+def holding_after(
+    intent: Intent, outcome: Outcome, reservation: Reservation | None, known: Holding | None
+) -> Holding | None:
+    if reservation is None:
+        return None
+    if isinstance(intent.request, ReserveRequest):
+        bought = first_holding(reservation, intent, began=intent.sent, now=outcome.at)
+        return msgspec.structs.replace(bought, confirmed=outcome.at, changed=outcome.at)
+    before = known or first_holding(reservation, None, began=intent.sent, now=outcome.at)
+    price = price_of(intent) if isinstance(intent.request, ResizeRequest) and intent.request.grows else None
+    return Holding(
+        reservation=reservation,
+        steps=moved(before.steps, reservation, earliest=intent.sent, latest=outcome.at, price=price),
+        confirmed=outcome.at,
+        changed=outcome.at,
+    )

@@ -1,0 +1,89 @@
+"""One SQLite file: WAL, full fsync, foreign keys, one connection that threads take turns on, errors in plain words."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, StaticPool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from broker.errors import StateError
+
+BUSY_S = 10.0
+
+
+def engine_for(path: Path, *, read_only: bool) -> Engine:
+    """Nothing is opened yet."""
+    return _engine(lambda: _connect(path, read_only=read_only))
+
+
+def _engine(connect: Any) -> Engine:
+    engine = create_engine("sqlite+pysqlite://", creator=connect, poolclass=StaticPool)
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Any) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+    return engine
+
+
+def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    mode = "ro" if read_only else "rw"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=BUSY_S,
+    )
+    connection.execute("PRAGMA foreign_keys = ON")
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def make_file(path: Path) -> None:
+    """An empty file that only its owner reads. Raises StateError if there is one already."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        raise StateError(f"{path} exists already", next_step="use it, or give another --state") from None
+    except OSError as error:
+        raise StateError(f"cannot create the state file {path}: {error.strerror}", next_step=_PERMISSIONS) from None
+
+
+@contextmanager
+def in_plain_words(path: Path) -> Iterator[None]:
+    """Every database error as one StateError that says what to do."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translated(path, error.orig or error) from error
+    except sqlite3.Error as error:
+        raise _translated(path, error) from error
+
+
+_PERMISSIONS = "check the directory's permissions, or give another --state"
+_WORDS = (
+    ("disk is full", "the disk of {path} is full", "free some space and run again; nothing is lost"),
+    ("readonly", "{path} cannot be written", "make it and its directory writable for this user"),
+    ("unable to open", "{path} cannot be opened", _PERMISSIONS),
+    ("locked", "{path} is held by another program", "close what has it open and run again"),
+    ("malformed", "{path} is damaged", "restore a backup, or make a new one with: broker state adopt"),
+    ("not a database", "{path} is not a state file, or is damaged", "restore a backup, or: broker state adopt"),
+    ("no such table", "{path} is not a state file of the broker", "give another --state, or: broker init"),
+    ("disk i/o error", "the disk of {path} failed", "check the disk, then: broker state show --check"),
+)
+
+
+def _translated(path: Path, error: BaseException) -> StateError:
+    text = str(error).lower()
+    for sign, what, next_step in _WORDS:
+        if sign in text:
+            return StateError(what.format(path=path), next_step=next_step)
+    return StateError(f"the state file {path} cannot be used: {error}", next_step="restore a backup")
