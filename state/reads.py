@@ -89,26 +89,30 @@ def watched(connection: Connection) -> tuple[Reservation, ...]:
 def holdings(connection: Connection, scope: Scope) -> dict[str, Holding]:
     """By reservation id, with `confirmed` as late as the latest complete look allows."""
     looked = connection.execute(select(SCOPE_LOOK.c.began).where(SCOPE_LOOK.c.scope == str(scope))).scalar() or 0
-    rows = connection.execute(select(RESERVATION).where(RESERVATION.c.scope == str(scope))).all()
-    return {row.id: _holding(connection, row, looked) for row in rows}
+    steps = _steps_in(connection, str(scope))
+    rows = connection.execute(select(RESERVATION).where(RESERVATION.c.scope == str(scope)))
+    return {row.id: _holding(row, tuple(steps.get(row.id, ())), looked) for row in rows}
 
 
-def _holding(connection: Connection, row: Row[Any], looked: int) -> Holding:
+def _holding(row: Row[Any], steps: tuple[CountStep, ...], looked: int) -> Holding:
     return Holding(
         reservation=_RESERVATION.decode(row.body),
-        steps=_steps_of(connection, row.scope, row.id),
+        steps=steps,
         confirmed=from_us(row.confirmed if row.gone else max(row.confirmed, looked)),
         changed=from_us(row.changed),
     )
 
 
-def _steps_of(connection: Connection, scope: str, reservation_id: str) -> tuple[CountStep, ...]:
+def _steps_in(connection: Connection, scope: str) -> dict[str, list[CountStep]]:
     rows = connection.execute(
-        select(COUNT_STEP.c.body)
-        .where(COUNT_STEP.c.scope == scope, COUNT_STEP.c.reservation_id == reservation_id)
-        .order_by(COUNT_STEP.c.ordinal)
-    ).scalars()
-    return tuple(_COUNT_STEP.decode(body) for body in rows)
+        select(COUNT_STEP.c.reservation_id, COUNT_STEP.c.body)
+        .where(COUNT_STEP.c.scope == scope)
+        .order_by(COUNT_STEP.c.reservation_id, COUNT_STEP.c.ordinal)
+    )
+    found: dict[str, list[CountStep]] = {}
+    for row in rows:
+        found.setdefault(row.reservation_id, []).append(_COUNT_STEP.decode(row.body))
+    return found
 
 
 def cooling(connection: Connection, now: datetime, cooldown: timedelta) -> tuple[Cooling, ...]:

@@ -144,7 +144,7 @@ for _verb in ("UPDATE", "DELETE"):
     event.listen(
         ENTRY,
         "after_create",
-        DDL(
+        DDL(  # type: ignore[no-untyped-call]
             f"CREATE TRIGGER entry_no_{_verb.lower()} BEFORE {_verb} ON entry "
             "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         ),

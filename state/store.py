@@ -17,9 +17,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 from broker.errors import StateError
 from broker.model.intent import Intent, Outcome
 from broker.model.ledger import CountStep, Heartbeat, UseStep
-from broker.model.place import Scope
 from broker.model.plan import Plan
-from broker.model.request import ReserveRequest
 from broker.model.reservation import Reservation
 from broker.model.snapshot import Cooling, Idle, ScopeView, Spend
 from providers.base import VISIBILITY_WINDOW
@@ -27,11 +25,12 @@ from state import reads
 from state.conclude import allowed, holding_after, tells_more
 from state.database import engine_for, in_plain_words, make_file
 from state.encode import from_us, to_text, to_us
-from state.entries import Applied, Body, Concluded, Entry, Gap, Intended, Kind
-from state.project import project, rebuild
-from state.schema import ENTRY, HEARTBEAT, META, METADATA, SCOPE_LOOK, VERSION, WATCHED
+from state.entries import Applied, Concluded, Entry, Gap, Intended, Kind, Used
+from state.project import rebuild
+from state.schema import ENTRY, HEARTBEAT, META, METADATA, VERSION
 from state.spend import month_spend
-from state.witness import Look, changes, missing, ours
+from state.witness import Look, changes, missing, ours, use_of
+from state.write import append, looked, watch
 
 T = TypeVar("T")
 COOLDOWN = timedelta(minutes=30)
@@ -88,16 +87,6 @@ class Store:
                 f"{self.path} is of schema version {version}, newer than this broker knows ({VERSION})",
                 next_step="upgrade the broker; nothing was changed",
             )
-        if version < VERSION:
-            self._migrate()
-
-    def _migrate(self) -> None:
-        if self.read_only:
-            raise StateError(f"{self.path} is of an older schema version", next_step="broker run, or broker apply, upgrades it")
-        from state.migrate import migrate
-
-        with self._write() as connection:
-            migrate(connection)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -181,17 +170,7 @@ class Store:
         with self._write() as connection:
             if reads.has_intent(connection, intent.key):
                 raise StateError(f"action {intent.key} was sent before", next_step="make a new plan: broker plan")
-            request = intent.request
-            _append(
-                connection,
-                intent.sent,
-                Kind.INTENT,
-                Intended(intent=intent),
-                run_id=intent.run_id,
-                key=intent.key,
-                scope=request.place.scope,
-                reservation_id=None if isinstance(request, ReserveRequest) else request.reservation_id,
-            )
+            append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
 
     def conclude(self, key: str, outcome: Outcome, *, reservation: Reservation | None = None) -> bool:
         """Commit how it ended, with the reservation as it is now. Nothing is written, False returned, if not news."""
@@ -203,16 +182,10 @@ class Store:
             known = reads.holdings(connection, scope).get(reservation.id) if reservation else None
             holding = holding_after(intent, outcome, reservation, known)
             body = Concluded(key=key, outcome=outcome, holding=holding)
-            _append(
-                connection,
-                outcome.at,
-                Kind.OUTCOME,
-                body,
-                run_id=intent.run_id,
-                key=key,
-                scope=scope,
-                reservation_id=outcome.reservation_id,
-            )
+            append(connection, outcome.at, Kind.OUTCOME, body, run_id=intent.run_id)
+            if holding and not known:
+                used = Used(step=use_of(holding.reservation, outcome.at), holding=holding)
+                append(connection, outcome.at, Kind.USE, used, run_id=intent.run_id)
             return True
 
     def witness(
@@ -240,12 +213,11 @@ class Store:
         known, listed = reads.holdings(connection, view.scope), ours(view, self.lineage)
         intents = {i.key: i for i in reads.all_intents(connection)} if any(r.id not in known for r in listed) else {}
         news = [
-            _append(connection, now, kind, body, run_id=run_id, scope=view.scope, **_names(body))
-            for kind, body in changes(listed, known, intents, look)
+            append(connection, now, kind, body, run_id=run_id) for kind, body in changes(listed, known, intents, look)
         ]
-        _watch(connection, view, self.lineage)
+        watch(connection, view, self.lineage)
         if look.complete and not missing(listed, known, look):
-            _looked(connection, view.scope, look.began)
+            looked(connection, view.scope, look.began)
         return news
 
     def record_applied(self, plan: Plan, now: datetime) -> None:
@@ -253,11 +225,11 @@ class Store:
         if plan.changes and self.applied(plan.id) is None:
             with self._write() as connection:
                 body = Applied(plan_id=plan.id, serial=plan.serial, actions=len(plan.changes))
-                _append(connection, now, Kind.APPLIED, body)
+                append(connection, now, Kind.APPLIED, body)
 
     def record_gap(self, gap: Gap) -> None:
         with self._write() as connection:
-            _append(connection, gap.until, Kind.GAP, gap)
+            append(connection, gap.until, Kind.GAP, gap)
 
     def be_quiet(self, until: datetime) -> None:
         """Nothing is bought before `until`."""
@@ -288,30 +260,3 @@ class Store:
 def _identity(connection: Connection) -> tuple[int, str]:
     row = connection.execute(select(META.c.schema_version, META.c.lineage)).one()
     return row.schema_version, row.lineage
-
-
-def _append(
-    connection: Connection,
-    at: datetime,
-    kind: Kind,
-    body: Body,
-    *,
-    run_id: str = "",
-    key: str | None = None,
-    scope: Scope | None = None,
-    reservation_id: str | None = None,
-) -> Entry:
-    """One more line in the ledger, and the projections with it."""
-    columns = {
-        "run_id": run_id,
-        "key": key,
-        "scope": None if scope is None else str(scope),
-        "reservation_id": reservation_id,
-    }
-    written = connection.execute(
-        insert(ENTRY).values(at=to_us(at), kind=kind, moves=int(kind.moves), body=msg_text(body), **columns)
-    )
-    seq = written.inserted_primary_key[0]
-    entry = Entry(seq=seq, at=at, kind=kind, body=body, **columns)
-    project(connection, entry)
-    return entry

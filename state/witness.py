@@ -76,12 +76,12 @@ def _unknown(reservation: Reservation, intents: Mapping[str, Intent], look: Look
     intent = intents.get(reservation.owner.key)
     holding = first_holding(reservation, intent, began=look.began, now=look.now)
     yield _found(intent, holding, look.now)
-    yield Kind.USE, Used(step=_use(reservation, look.now), holding=holding)
+    yield Kind.USE, Used(step=use_of(reservation, look.now), holding=holding)
 
 
 def first_holding(reservation: Reservation, intent: Intent | None, *, began: datetime, now: datetime) -> Holding:
     earliest = intent.sent if intent else None
-    steps = (opened(reservation, earliest=earliest, latest=now, price=price_of(intent)),)
+    steps: tuple[CountStep, ...] = (opened(reservation, earliest=earliest, latest=now, price=price_of(intent)),)
     if reservation.state.gone:
         steps = moved(steps, reservation, earliest=steps[0].earliest, latest=now)
     return Holding(reservation=reservation, steps=steps, confirmed=began, changed=steps[0].earliest)
@@ -104,23 +104,26 @@ def _known(reservation: Reservation, holding: Holding, look: Look) -> Iterator[C
         confirmed=look.began,
         changed=holding.changed,
     )
-    if _without_use(reservation) != _without_use(before):
+    if _withoutuse_of(reservation) != _withoutuse_of(before):
         yield Kind.SEEN, Witnessed(holding=seen)
     if (reservation.used, reservation.over, reservation.associated) != (before.used, before.over, before.associated):
-        yield Kind.USE, Used(step=_use(reservation, look.now), holding=seen)
+        yield Kind.USE, Used(step=use_of(reservation, look.now), holding=seen)
 
 
 def _moved(holding: Holding, reservation: Reservation, look: Look) -> tuple[CountStep, ...]:
     return moved(holding.steps, reservation, earliest=holding.confirmed, latest=look.now)
 
 
-def _without_use(reservation: Reservation) -> Reservation:
+def _withoutuse_of(reservation: Reservation) -> Reservation:
     return msgspec.structs.replace(reservation, used=0, over=0, associated=0)
 
 
-def _use(reservation: Reservation, at: datetime) -> UseStep:
+def use_of(reservation: Reservation, at: datetime) -> UseStep:
     return UseStep(
-        reservation_id=reservation.id, scope=reservation.place.scope, at=at, used=min(reservation.used, reservation.count)
+        reservation_id=reservation.id,
+        scope=reservation.place.scope,
+        at=at,
+        used=min(reservation.used, reservation.count),
     )
 
 
