@@ -1,0 +1,1 @@
+"""Azure: on-demand capacity reservations through the real azure-mgmt-compute client."""
