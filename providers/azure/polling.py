@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from azure.mgmt.core.polling.arm_polling import ARMPolling
 
@@ -29,8 +28,3 @@ class PatientPolling(ARMPolling):  # type: ignore[misc]  # the SDK is not checke
         self._read(super().update_status)
         if not self.finished() and time.monotonic() >= self._until:
             raise StillRunning
-
-
-def outcome(poller: Any) -> Any:
-    """The resource as the operation left it. Raises StillRunning, or what the SDK raises."""
-    return poller.result()

@@ -123,9 +123,7 @@ def _state(
     return _by_time(PROVISIONING.get(provisioning(body), ReservationState.UNKNOWN), opens, ends, now)
 
 
-def _by_time(
-    state: ReservationState, opens: datetime | None, ends: datetime | None, now: datetime
-) -> ReservationState:
+def _by_time(state: ReservationState, opens: datetime | None, ends: datetime | None, now: datetime) -> ReservationState:
     if ends is not None and ends <= now:
         return ReservationState.EXPIRED
     if opens is not None and opens > now and state is ReservationState.ACTIVE:

@@ -77,6 +77,7 @@ class GroupView(_Body, frozen=True, kw_only=True):
 
 class GroupProperties(_Body, frozen=True, kw_only=True):
     reservation_type: str | None = None
+    capacity_reservations: list[Ref] | None = None
     instance_view: GroupView | None = None
 
 
