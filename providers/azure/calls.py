@@ -64,7 +64,8 @@ class Calls:
             sleep=self._sleep,
             reraise=True,
         )
-        return retrying(self.once, operation, call)
+        answer: T = retrying(self.once, operation, call)
+        return answer
 
     def operate(self, operation: str, begin: Callable[[Any, Any], Any]) -> Any | None:
         """Start a long-running operation, once, and wait: the resource it left, None while it is not over."""
