@@ -66,17 +66,20 @@ class Reservations:
         if not self._groups.holds(group_path):
             raise Refused("ParentResourceNotFound", f"Can not perform requested operation on '{path}': no parent.")
         sku = body.get("sku") or {}
-        there = self._all.get(key(path))
-        if there is not None and not there["deleted"] and self._true(there) is not None:
+        holding = self.holding(path)
+        if holding is not None and holding.state.live:
+            there = self._all[key(path)]
             if (sku.get("name"), body.get("zones") or []) != (there["size"], there["zones"]):
                 raise Refused("PropertyChangeNotAllowed", "Changing property 'sku.name' or 'zones' is not allowed.")
-            return self.patch(path, body), False
+            return self._change(there, body), False
         return self._create(path, self._checked(path, group_path, body)), True
 
     def patch(self, path: str, body: dict[str, Any]) -> str:
         """Count and tags. A growth that is refused later leaves the reservation Failed at its old size."""
         self.get(path)
-        record = self._all[key(path)]
+        return self._change(self._all[key(path)], body)
+
+    def _change(self, record: dict[str, Any], body: dict[str, Any]) -> str:
         if "tags" in body:
             record["tags"] = body["tags"] or {}
         sku = body.get("sku") or {}
