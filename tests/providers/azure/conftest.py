@@ -58,7 +58,8 @@ def settings(sandbox: Sandbox, timeout: timedelta = timedelta(seconds=5)) -> Azu
 
 
 def adapter(sandbox: Sandbox, waits: list[float] | None = None, timeout: timedelta = timedelta(seconds=5)) -> Azure:
-    return Azure(settings(sandbox, timeout), sandbox.clock, wait=[].append if waits is None else waits.append)
+    waited: list[float] = [] if waits is None else waits
+    return Azure(settings(sandbox, timeout), sandbox.clock, wait=waited.append)
 
 
 def client(sandbox: Sandbox) -> Any:
