@@ -68,14 +68,15 @@ class Gcp:
 
     def reserve(self, request: ReserveRequest) -> Reservation:
         """`pending` while the operation still runs, or while what it made is not visible yet."""
+        _require_count(changes.INSERT, request.count)
+        if not request.place.zone:
+            raise Unsupported(changes.INSERT, code="zone", message="a reservation is made in a zone")
         if request.end is not None:
             self._require_ends(changes.INSERT, request.place.scope)
         return self._changes.reserve(request)
 
     def resize(self, request: ResizeRequest) -> Reservation:
-        if not 1 <= request.to_count <= MAX_COUNT:
-            message = f"a count is 1 to {MAX_COUNT}, not {request.to_count}"
-            raise Unsupported(changes.RESIZE, code="count", message=message)
+        _require_count(changes.RESIZE, request.to_count)
         return self._changes.resize(request)
 
     def set_end(self, request: EndRequest) -> Reservation:
@@ -98,6 +99,11 @@ class Gcp:
         if not self._end_settable(scope):
             message = f"project {scope.account} is not declared to have ends that can be set (end_settable)"
             raise Unsupported(operation, code="end", message=message)
+
+
+def _require_count(operation: str, count: int) -> None:
+    if not 1 <= count <= MAX_COUNT:
+        raise Unsupported(operation, code="count", message=f"a count is 1 to {MAX_COUNT}, not {count}")
 
 
 def _wanted(offer: Offer, gpu_models: Collection[str]) -> bool:

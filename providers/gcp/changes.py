@@ -8,8 +8,8 @@ from google.cloud import compute_v1
 
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Owner, Reservation, ReservationState
-from providers.base import Ambiguous, BrokenReply, Conflict, NotFound, ProviderError
-from providers.gcp import failures, writing
+from providers.base import Ambiguous, BrokenReply, Conflict, NotFound, ProviderError, Unsupported
+from providers.gcp import failures, reading, writing
 from providers.gcp.listing import Listing
 from providers.gcp.naming import name_in, name_of, reservation_id
 from providers.gcp.wire import Wire
@@ -19,6 +19,8 @@ RESIZE = "reservations.resize"
 UPDATE = "reservations.update"
 DELETE = "reservations.delete"
 _WAIT = "zoneOperations.wait"
+_MAYBE_IN_USE = (Conflict, Unsupported, Ambiguous, BrokenReply)
+"""How a deletion may fail that something hinders; the others speak of our sign-in or of the way there."""
 
 
 class Changes:
@@ -55,14 +57,16 @@ class Changes:
         before = self._find(request)
         if before is None:
             return gone(request)
+        if before.state is ReservationState.CANCELLING:
+            return before
         try:
             message = writing.delete(request)
             ended = self._act(self._wire.repeat, DELETE, self._wire.reservations.delete_unary, message)
         except NotFound:
-            return _now(before, ReservationState.RELEASED)
-        except ProviderError as error:
+            return _given_back(before)
+        except _MAYBE_IN_USE as error:
             return self._hindered(request, error)
-        return _now(before, ReservationState.RELEASED if _is_done(ended) else ReservationState.CANCELLING)
+        return _given_back(before, ended)
 
     def _act(self, call: Callable[..., Any], operation: str, method: Any, message: Any) -> compute_v1.Operation:
         """Call, and wait once for the operation. Raises what it failed with; returns it done, or still running."""
@@ -119,9 +123,12 @@ class Changes:
 
     def _why_not_smaller(self, request: ResizeRequest, error: ProviderError) -> ProviderError:
         """Which code refuses a count below what is in use is not documented: look at the use instead."""
-        if request.grows or error.may_have_acted:
+        if request.grows or not isinstance(error, (Conflict, Unsupported)):
             return error
-        found = self._find(request)
+        try:
+            found = self._find(request)
+        except ProviderError:
+            return error
         if found is None or found.associated <= request.to_count:
             return error
         message = f"{found.associated} instances use it: {error.message}"
@@ -170,8 +177,12 @@ def gone(request: ReleaseRequest) -> Reservation:
     )
 
 
-def _now(before: Reservation, state: ReservationState) -> Reservation:
-    return msgspec.structs.replace(before, state=state, raw_state="DELETING")
+def _given_back(before: Reservation, ended: compute_v1.Operation | None = None) -> Reservation:
+    """Gone, with the end of its bill where the operation states it; or on its way while the operation runs."""
+    if ended is not None and not _is_done(ended):
+        return msgspec.structs.replace(before, state=ReservationState.CANCELLING, raw_state="DELETING")
+    until = reading.time_of(ended.end_time) if ended else None
+    return msgspec.structs.replace(before, state=ReservationState.RELEASED, raw_state="", billed_until=until)
 
 
 def _answers(request: ReserveRequest, found: Reservation) -> bool:

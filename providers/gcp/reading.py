@@ -59,9 +59,9 @@ def reservation(scope: Scope, raw: compute_v1.Reservation) -> Reservation:
         used=min(in_use, count),
         over=max(in_use - count, 0),
         associated=in_use,
-        billed_from=None if state is ReservationState.PENDING else _time(raw.creation_timestamp),
-        usable_until=_time(raw.delete_at_time),
-        ends=_time(raw.delete_at_time),
+        billed_from=None if state is ReservationState.PENDING else time_of(raw.creation_timestamp),
+        usable_until=time_of(raw.delete_at_time),
+        ends=time_of(raw.delete_at_time),
         committed_count=count if raw.commitment or raw.linked_commitments else 0,
         targeted=raw.specific_reservation_required,
         match=_match(specific.instance_properties),
@@ -186,7 +186,7 @@ def _instances_left(shape: Shape, gpus_left: dict[str, int]) -> int | None:
     return min(left) // shape.gpus if left and shape.gpus else None
 
 
-def _time(text: str) -> datetime | None:
+def time_of(text: str) -> datetime | None:
     """RFC 3339 with any offset, in UTC; None for an empty or unreadable text."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC) if text else None

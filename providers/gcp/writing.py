@@ -6,24 +6,17 @@ from typing import Any
 from google.cloud import compute_v1
 
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
+from providers.base import Unsupported
 from providers.gcp.naming import describe, name_in, name_of, request_id_of
 
 
 def insert(request: ReserveRequest) -> compute_v1.InsertReservationRequest:
-    return compute_v1.InsertReservationRequest(
-        project=request.place.scope.account,
-        zone=request.place.zone,
-        request_id=request_id_of(request),
-        reservation_resource=compute_v1.Reservation(
-            name=name_of(request),
-            description=describe(request.lineage, request.key, request.tags),
-            specific_reservation_required=request.targeted,
-            specific_reservation=compute_v1.AllocationSpecificSKUReservation(
-                count=request.count, instance_properties=_properties(request)
-            ),
-            delete_at_time=timestamp(request.end) if request.end else None,
-        ),
-    )
+    """Raises Unsupported for a `match` that cannot be read."""
+    try:
+        return _insert(request)
+    except ValueError as error:
+        message = f"match {dict(request.match)}: {error}"
+        raise Unsupported("reservations.insert", code="match", message=message) from error
 
 
 def resize(request: ResizeRequest) -> compute_v1.ResizeReservationRequest:
@@ -52,6 +45,23 @@ def delete(request: ReleaseRequest) -> compute_v1.DeleteReservationRequest:
 
 def timestamp(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _insert(request: ReserveRequest) -> compute_v1.InsertReservationRequest:
+    return compute_v1.InsertReservationRequest(
+        project=request.place.scope.account,
+        zone=request.place.zone,
+        request_id=request_id_of(request),
+        reservation_resource=compute_v1.Reservation(
+            name=name_of(request),
+            description=describe(request.lineage, request.key, request.tags),
+            specific_reservation_required=request.targeted,
+            specific_reservation=compute_v1.AllocationSpecificSKUReservation(
+                count=request.count, instance_properties=_properties(request)
+            ),
+            delete_at_time=timestamp(request.end) if request.end else None,
+        ),
+    )
 
 
 def _target(request: ResizeRequest | EndRequest | ReleaseRequest) -> dict[str, Any]:

@@ -55,11 +55,12 @@ class Operations:
         *,
         target_id: str = "0",
         holding: Holding | None = None,
+        done: datetime | None = None,
         refusal: Refusal | None = None,
         elsewhere: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Record it; what the caller is told is that it runs. A `holding` decides when and how it ends. A stock-out
-        names the zones that have some `elsewhere`.
+        """Record it; what the caller is told is that it runs. A `holding` decides when and how it ends, else it is
+        `done` (None: now) unless a fault lets it fail later. A stock-out names the zones that have some `elsewhere`.
         """
         now, twist = self._world.clock.now(), self._world.market.twist
         late = None if holding or refusal else twist.failure
@@ -68,7 +69,7 @@ class Operations:
             "project": self._project,
             "zone": self._zone,
             "at": now.isoformat(),
-            "done": (now + (twist.fails_after if late else timedelta(0))).isoformat(),
+            "done": (now + twist.fails_after if late else done or now).isoformat(),
             "seen": (now + (twist.hidden or timedelta(0))).isoformat(),
             "operationType": kind,
             "targetLink": f"{ROOT}/{target}",

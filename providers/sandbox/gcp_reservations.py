@@ -1,6 +1,7 @@
 """Reservations of one project as the face shows and changes them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,8 @@ class Reservations:
         )
 
     def get(self, name: str) -> dict[str, Any]:
-        return self._rendered(self._shown(name))
+        holding = self._shown(name)
+        return self._rendered(holding, len(self._market.consumers(holding)))
 
     def page(self, query: dict[str, str]) -> dict[str, Any]:
         return listed("compute#reservationList", self._path, self.all(), query)
@@ -67,7 +69,9 @@ class Reservations:
     def all(self) -> list[dict[str, Any]]:
         """Those that reads show, by name."""
         shown = sorted(self._visible(), key=lambda holding: holding.name)
-        return [self._rendered(holding) for holding in shown]
+        instances = self._market.instances(ProviderName.GCP, self._project, self._region)
+        in_use = Counter(instance.holding for instance in instances if instance.ended is None)
+        return [self._rendered(holding, in_use[holding.id]) for holding in shown]
 
     def resize(self, name: str, body: dict[str, Any], request_id: str) -> dict[str, Any]:
         if before := self._operations.repeated(request_id):
@@ -154,12 +158,13 @@ class Reservations:
         pools = [Pool(ProviderName.GCP, self._region, zone, machine_type) for zone in zones if zone != self._zone]
         return [pool.zone for pool in pools if self._world.catalogue.sells(pool) and self._market.free(pool) >= count]
 
-    def _changed(self, kind: str, holding: Holding, request_id: str, act: Callable[[], object]) -> dict[str, Any]:
+    def _changed(self, kind: str, holding: Holding, request_id: str, act: Callable[[], Holding]) -> dict[str, Any]:
         """Do it, unless a fault lets the operation fail later."""
+        after: Holding | None = None
         refusal: Refusal | None = None
         if self._market.twist.failure is None:
             try:
-                act()
+                after = act()
             except Refusal as why:
                 refusal = why
         return self._operations.add(
@@ -167,12 +172,12 @@ class Reservations:
             f"{self._path}/{holding.name}",
             request_id,
             target_id=holding.details["numericId"],
+            done=after.ended if after else None,
             refusal=refusal,
             elsewhere=self._elsewhere(holding.machine_type, 1) if refusal else [],
         )
 
-    def _rendered(self, holding: Holding) -> dict[str, Any]:
-        in_use = str(len(self._market.consumers(holding)))
+    def _rendered(self, holding: Holding, in_use: int) -> dict[str, Any]:
         assured = holding.count if holding.state is HoldingState.ACTIVE else 0
         properties = holding.details["instanceProperties"]
         rendered = {
@@ -186,7 +191,7 @@ class Reservations:
             "specificReservationRequired": holding.details["specificReservationRequired"],
             "specificReservation": {
                 "count": str(holding.count),
-                "inUseCount": in_use,
+                "inUseCount": str(in_use),
                 "assuredCount": str(assured),
                 "instanceProperties": properties,
             },

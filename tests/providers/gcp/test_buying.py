@@ -1,13 +1,18 @@
 """Buying, resizing, ends and giving back: what the sandbox then holds, and what the adapter says of it."""
 
 from datetime import timedelta
+from decimal import Decimal
 
+import msgspec
 import pytest
 
-from broker.model.place import ProviderName
+from broker.model.place import Place, ProviderName
+from broker.model.request import ReserveRequest
 from broker.model.reservation import Owner, ReservationState
 from providers.base import Conflict, QuotaExceeded, Unfilled, Unsupported
 from providers.gcp.adapter import Gcp
+from providers.sandbox.catalogue import Catalogue, MachineType
+from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule
 from providers.sandbox.terms import QuotaRule
@@ -153,3 +158,61 @@ def test_no_end_is_set_where_the_operator_has_not_vouched_for_it(sandbox: Sandbo
     with pytest.raises(Unsupported):
         careful.set_end(end_request(f"{ZONE}/any", END))
     assert sandbox.record.calls == []
+
+
+def test_the_bill_s_start_and_end_are_the_cloud_s_own(gcp: Gcp, sandbox: Sandbox) -> None:
+    sandbox.clock.run(5000)
+    bought = gcp.reserve(reserve_request())
+    released = gcp.release(release_request(bought.id))
+
+    (line,) = sandbox.market.bill()
+    assert (bought.billed_from, released.billed_until) == (line.start, line.end)
+
+
+def test_a_release_that_is_under_way_is_not_asked_for_again(gcp: Gcp, sandbox: Sandbox) -> None:
+    bought = gcp.reserve(reserve_request())
+    sandbox.fault(FaultKind.UNKNOWN_ENUM, "reservations.get", field="status", value="DELETING")
+
+    assert gcp.release(release_request(bought.id)).state is ReservationState.CANCELLING
+    assert "reservations.delete" not in sandbox.record.operations()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        msgspec.structs.replace(reserve_request(), match=(("accelerators", "nvidia-tesla-t4:many"),)),
+        msgspec.structs.replace(reserve_request(), place=Place(SCOPE, "")),
+        reserve_request(count=0),
+        reserve_request(count=1001),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_before_a_call(gcp: Gcp, sandbox: Sandbox, wrong: ReserveRequest) -> None:
+    with pytest.raises(Unsupported):
+        gcp.reserve(wrong)
+    assert sandbox.record.calls == []
+
+
+def test_attached_gpus_and_disks_are_asked_for_and_read_back() -> None:
+    match = (("accelerators", "nvidia-tesla-t4:2"), ("local-ssds", "NVME:375,SCSI:375"))
+    machine = MachineType(
+        provider=ProviderName.GCP,
+        region=SCOPE.region,
+        name="n1-standard-8",
+        gpu="T4 16GB",
+        gpus=2,
+        vcpus=8,
+        memory_gib=Decimal(30),
+        quota="NVIDIA_T4_GPUS",
+        quota_units=2,
+        capacity=4,
+        zones=(ZONE,),
+        reservable=True,
+        usd_per_hour=Decimal(1),
+    )
+    request = msgspec.structs.replace(reserve_request(machine_type=machine.name), match=match)
+
+    with Sandbox(catalogue=Catalogue((machine,))) as sandbox:
+        bought = adapter(sandbox).reserve(request)
+
+    assert bought.match == match
+    assert (bought.gpu_model, bought.gpus_per_instance) == ("t4", 2)

@@ -1,11 +1,13 @@
 """Reservations that instances consume: neither shrunk below their use nor given back under it."""
 
+from typing import Any
+
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1
 
 from broker.model.reservation import ReservationState
-from providers.base import Conflict, Unsupported
+from providers.base import Conflict, Denied, ProviderError, Throttled, Unsupported
 from providers.gcp.adapter import Gcp
 from providers.gcp.naming import name_in
 from providers.sandbox.faults import FaultKind
@@ -113,3 +115,25 @@ def test_a_full_reservation_takes_no_more(gcp: Gcp, instances: compute_v1.Instan
     ended = {raw.target_link.rpartition("/")[2]: raw for raw in operations.list(project=PROJECT, zone=ZONE)}
     assert ended["two"].error.errors[0].code == "ZONE_RESOURCE_POOL_EXHAUSTED"
     assert not ended["one"].error.errors
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ({"status": 403, "code": "forbidden"}, Denied),
+        ({"status": 403, "code": "rateLimitExceeded", "times": None}, Throttled),
+    ],
+)
+def test_a_refused_release_of_one_in_use_is_not_blamed_on_its_use(
+    gcp: Gcp,
+    sandbox: Sandbox,
+    instances: compute_v1.InstancesClient,
+    fault: dict[str, Any],
+    expected: type[ProviderError],
+) -> None:
+    bought = gcp.reserve(reserve_request())
+    launch(instances, "one", name_in(bought.id))
+    sandbox.fault(FaultKind.ERROR, "reservations.delete", **fault)
+
+    with pytest.raises(expected):
+        gcp.release(release_request(bought.id))
