@@ -42,6 +42,11 @@ class Provisioning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     delay_s: float
 
 
+class Paging(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    provider: ProviderName
+    size: int
+
+
 class SaveTo(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str
 
@@ -116,6 +121,12 @@ def _provisioning(world: World, request: Request, _rest: str) -> Any:
     return {}
 
 
+def _paging(world: World, request: Request, _rest: str) -> Any:
+    change = msgspec.json.decode(request.body, type=Paging)
+    world.memory[change.provider]["page_size"] = change.size
+    return {}
+
+
 def _calls(world: World, _request: Request, _rest: str) -> Any:
     return world.record.calls
 
@@ -158,6 +169,7 @@ _ROUTES: dict[tuple[str, str], Callable[[World, Request, str], Any]] = {
     ("POST", "quota"): _quota,
     ("POST", "price"): _price,
     ("POST", "provisioning"): _provisioning,
+    ("POST", "paging"): _paging,
     ("GET", "calls"): _calls,
     ("DELETE", "calls"): _drop_calls,
     ("GET", "effects"): _effects,

@@ -94,6 +94,11 @@ class Sandbox:
         with self.world.lock:
             return self.world.faults.add(Rule(kind=kind, operation=operation, provider=provider, **rest))  # type: ignore[arg-type]
 
+    def page_size(self, provider: ProviderName, size: int) -> None:
+        """How many things a page of that cloud's lists holds at most."""
+        with self.world.lock:
+            self.world.memory[provider]["page_size"] = size
+
     def save(self, path: Path) -> None:
         self.world.save(path)
 

@@ -6,6 +6,7 @@ another thread than the server's holds `World.lock`.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -132,6 +133,12 @@ class Market:
         """Running instances that consume it: may be more than its count (Azure)."""
         scope = (holding.provider, holding.account, holding.region)
         return [i for i in self.instances(*scope) if i.ended is None and i.holding == holding.id]
+
+    def used_counts(self, provider: ProviderName, account: str, region: str) -> dict[str, int]:
+        """Running consumers by reservation id; those without any are left out."""
+        return Counter(
+            i.holding for i in self.instances(provider, account, region) if i.ended is None and i.holding is not None
+        )
 
     def bill(self) -> list[BillLine]:
         """The truth about money: who held what count from when to when at which price."""

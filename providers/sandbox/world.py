@@ -59,6 +59,10 @@ class World:
         """Of the call in hand; for the face's replies."""
         return f"req-{self.seed}-{self.market.call}"
 
+    def page_size(self, provider: ProviderName, default: int) -> int:
+        """How many things a page of that cloud's lists holds at most: what was set, or the face's default."""
+        return int(self.memory[provider].get("page_size", default))
+
     def saved(self) -> bytes:
         """The whole world as JSON."""
         with self.lock:
