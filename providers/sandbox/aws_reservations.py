@@ -43,13 +43,14 @@ def create(call: AwsCall) -> dict[str, Any]:
 def modify(call: AwsCall) -> dict[str, Any]:
     """ModifyCapacityReservation: count, end, match criteria."""
     holding = _live(call)
-    end = _end(call) if "EndDateType" in call.parameters or "EndDate" in call.parameters else "as it is"
+    end_given = "EndDateType" in call.parameters or "EndDate" in call.parameters
+    end = _end(call)
     criteria = call.get("InstanceMatchCriteria")
     if criteria not in (None, holding.details["criteria"]) and call.market.consumers(holding):
         raise AwsError("InvalidParameterValue", "The instance match criteria can be changed while nothing uses it.")
     if (count := call.get("InstanceCount")) is not None:
         _resize(call, holding, count)
-    if end != "as it is":
+    if end_given:
         call.market.set_end(holding, end)
     if criteria is not None:
         call.market.true_holding(ProviderName.AWS, call.account, call.region, holding.id).details["criteria"] = criteria
