@@ -16,7 +16,8 @@ from providers.gcp.wire import Wire
 _AGGREGATED = "reservations.aggregatedList"
 _GET = "reservations.get"
 _OPERATIONS = "zoneOperations.list"
-_EMPTY_SCOPE = frozenset({"", "NO_RESULTS_ON_PAGE"})
+_NOTHING_HERE = "NO_RESULTS_ON_PAGE"
+"""The warning that stands in an empty zone's place; a zone with neither this nor reservations was not read."""
 _PAGE = 500
 """The most that Compute Engine puts on a page."""
 
@@ -35,7 +36,8 @@ class Listing:
             for key, scoped in page.items.items():
                 if _region_of(key) == scope.region:
                     zones += 1
-                    found += [reading.reservation(scope, raw) for raw in scoped.reservations if _holds_machines(raw)]
+                    place = Place(scope, last(key))
+                    found += [_read(_AGGREGATED, place, raw) for raw in scoped.reservations if _holds_machines(raw)]
         if not zones:
             raise BrokenReply(_AGGREGATED, code="incomplete", message=f"no zone of {scope.region} is in the list")
         return tuple(found)
@@ -49,7 +51,7 @@ class Listing:
             return None
         if raw.name != name:
             raise BrokenReply(_GET, code="incomplete", message=f"the reply does not name {name}")
-        return reading.reservation(place.scope, raw)
+        return _read(_GET, place, raw)
 
     def operation(self, place: Place, request_id: str) -> compute_v1.Operation | None:
         """The zone's record of the call that had this `requestId`, None where there is none (any more)."""
@@ -114,11 +116,19 @@ def _refuse_gaps(scope: Scope, page: compute_v1.ReservationAggregatedList) -> No
     for unreachable in page.unreachables:
         if _may_be_in(scope, unreachable):
             raise _gap(scope, "UNREACHABLE", unreachable)
-    if page.warning.code not in _EMPTY_SCOPE and not page.unreachables:
+    if page.warning.code not in ("", _NOTHING_HERE) and not page.unreachables:
         raise _gap(scope, page.warning.code, page.warning.message)
     for key, scoped in page.items.items():
-        if _region_of(key) == scope.region and scoped.warning.code not in _EMPTY_SCOPE:
-            raise _gap(scope, scoped.warning.code, scoped.warning.message)
+        if _region_of(key) == scope.region and not scoped.reservations and scoped.warning.code != _NOTHING_HERE:
+            raise _gap(scope, scoped.warning.code or "incomplete", scoped.warning.message or f"nothing said of {key}")
+
+
+def _read(operation: str, place: Place, raw: compute_v1.Reservation) -> Reservation:
+    """Raises BrokenReply for one without a name or a count: taken for none, it would be bought again."""
+    if not raw.name or ("count" not in raw.specific_reservation):
+        message = f"a reservation of {place.zone} has no name or no count: {raw.name or raw.id}"
+        raise BrokenReply(operation, code="incomplete", message=message)
+    return reading.reservation(place, raw)
 
 
 def _gap(scope: Scope, code: str, message: str) -> Unreachable:

@@ -41,15 +41,15 @@ _AMBIGUOUS_GPUS = {"nvidia-tesla-a100": "a100-40gb", "nvidia-tesla-v100": "v100-
 _RETIRED = frozenset({"OBSOLETE", "DELETED"})
 
 
-def reservation(scope: Scope, raw: compute_v1.Reservation) -> Reservation:
+def reservation(place: Place, raw: compute_v1.Reservation) -> Reservation:
     """`count` is what is asked for and billed. `used` counts instances in it, `over` is always what exceeds it."""
     specific = raw.specific_reservation
-    zone, count, in_use = last(raw.zone), int(specific.count), int(specific.in_use_count)
+    count, in_use = int(specific.count), int(specific.in_use_count)
     shape = _reserved_shape(specific.instance_properties)
     state = _STATES.get(raw.status, ReservationState.UNKNOWN)
     return Reservation(
-        id=reservation_id(zone, raw.name),
-        place=Place(scope, zone),
+        id=reservation_id(place.zone, raw.name),
+        place=place,
         machine_type=last(specific.instance_properties.machine_type),
         count=count,
         state=state,

@@ -91,13 +91,23 @@ def test_a_zone_that_cannot_be_reached_makes_its_region_unknown_and_no_other(gcp
     assert error.value.code == "UNREACHABLE"
 
 
-@pytest.mark.parametrize("field", ["items"])
-def test_a_list_without_its_zones_is_not_an_empty_one(gcp: Gcp, sandbox: Sandbox, field: str) -> None:
+@pytest.mark.parametrize("field", ["items", "reservations", "warning", "name", "count", "specificReservation"])
+def test_a_list_with_something_missing_is_not_a_shorter_one(gcp: Gcp, sandbox: Sandbox, field: str) -> None:
     gcp.reserve(reserve_request())
     sandbox.fault(FaultKind.MISSING_FIELD, AGGREGATED, field=field)
 
-    with pytest.raises(BrokenReply):
+    with pytest.raises((BrokenReply, Unreachable)):
         gcp.reservations(SCOPE)
+
+
+@pytest.mark.parametrize("field", ["zone", "status", "description", "creationTimestamp", "selfLink", "shareSettings"])
+def test_a_reservation_with_little_told_of_it_is_supply_and_ours(gcp: Gcp, sandbox: Sandbox, field: str) -> None:
+    bought = gcp.reserve(reserve_request())
+    sandbox.fault(FaultKind.MISSING_FIELD, AGGREGATED, field=field)
+
+    (found,) = gcp.reservations(SCOPE)
+
+    assert (found.id, found.count, found.owner, found.state.supplies) == (bought.id, 2, bought.owner, True)
 
 
 def test_a_region_without_reservations_is_empty(gcp: Gcp) -> None:

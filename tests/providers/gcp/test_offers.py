@@ -126,9 +126,9 @@ def test_attached_gpus_and_disks_are_part_of_what_must_match() -> None:
         min_cpu_platform="Intel Skylake",
     )
     specific = compute_v1.AllocationSpecificSKUReservation(count=3, in_use_count=4, instance_properties=properties)
-    raw = compute_v1.Reservation(name="theirs", zone=f"x/zones/{ZONE}", status="READY", specific_reservation=specific)
+    raw = compute_v1.Reservation(name="theirs", status="READY", specific_reservation=specific)
 
-    found = reading.reservation(SCOPE, raw)
+    found = reading.reservation(PLACE, raw)
 
     assert (found.gpu_model, found.gpus_per_instance) == ("v100-16gb", 1)
     assert found.match == (
