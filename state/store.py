@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from broker.errors import StateError
 from broker.model.intent import Intent, Outcome
@@ -26,6 +26,7 @@ from state.conclude import allowed, holding_after, tells_more
 from state.database import engine_for, in_plain_words, make_file
 from state.encode import from_us, to_text, to_us
 from state.entries import Applied, Concluded, Entry, Gap, Intended, Kind, Used
+from state.mark import mark, marked
 from state.project import rebuild
 from state.schema import ENTRY, HEARTBEAT, META, METADATA, VERSION
 from state.spend import month_spend
@@ -163,6 +164,11 @@ class Store:
             where.append(ENTRY.c.at >= to_us(since))
         return self._ask(lambda connection: tuple(reads.entries(connection, where)))
 
+    def was_replaced(self) -> bool:
+        """Whether an older copy was put in this file's place: more was intended under this path than it knows of."""
+        newest = self._ask(lambda connection: connection.execute(select(func.max(ENTRY.c.seq))).scalar())
+        return marked(self.path) > (newest or 0)
+
     # Writes
 
     def intend(self, intent: Intent) -> None:
@@ -170,7 +176,8 @@ class Store:
         with self._write() as connection:
             if reads.has_intent(connection, intent.key):
                 raise StateError(f"action {intent.key} was sent before", next_step="make a new plan: broker plan")
-            append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
+            entry = append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
+        mark(self.path, entry.seq)
 
     def conclude(self, key: str, outcome: Outcome, *, reservation: Reservation | None = None) -> bool:
         """Commit how it ended, with the reservation as it is now. Nothing is written, False returned, if not news."""
@@ -235,6 +242,8 @@ class Store:
         """Nothing is bought before `until`."""
         with self._write() as connection:
             connection.execute(update(META).values(quiet_until=to_us(until)))
+            newest = connection.execute(select(func.max(ENTRY.c.seq))).scalar()
+        mark(self.path, newest or 0)
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """Overwrite the one row that says when a run last observed."""

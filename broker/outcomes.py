@@ -1,0 +1,89 @@
+"""From what a provider said to what the ledger keeps. Pure."""
+
+from datetime import datetime
+from types import MappingProxyType
+
+from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.money import to_micro
+from broker.model.plan import Action, Keep, Reserve, Resize
+from broker.model.reservation import Reservation, ReservationState
+from providers.base import ProviderError
+
+CANCELLING = "cancelling"
+"""The code of a release that the cloud has accepted and something still hinders: it is called again in later runs."""
+
+_STATUS = MappingProxyType(
+    {
+        "unfilled": IntentStatus.UNFILLED,
+        "quota": IntentStatus.REFUSED,
+        "unsupported": IntentStatus.REFUSED,
+        "denied": IntentStatus.REFUSED,
+        "conflict": IntentStatus.REFUSED,
+        "not-found": IntentStatus.REFUSED,
+    }
+)
+
+
+def after_yes(reservation: Reservation, at: datetime) -> Outcome:
+    """The cloud agreed; a release is done only when the reservation is gone."""
+    if reservation.state is ReservationState.CANCELLING:
+        return Outcome(
+            status=IntentStatus.UNKNOWN,
+            at=at,
+            reservation_id=reservation.id,
+            code=CANCELLING,
+            message="; ".join(reservation.notes) or "still in use",
+        )
+    return Outcome(status=IntentStatus.DONE, at=at, reservation_id=reservation.id)
+
+
+def after_error(error: Exception, at: datetime) -> Outcome:
+    """What may have acted is unknown, and so is an error that no adapter should let through."""
+    if not isinstance(error, ProviderError):
+        return Outcome(status=IntentStatus.UNKNOWN, at=at, code=type(error).__name__, message=str(error))
+    status = IntentStatus.UNKNOWN if error.may_have_acted else _STATUS.get(error.kind, IntentStatus.FAILED)
+    return Outcome(
+        status=status,
+        at=at,
+        code=error.code or error.kind,
+        message=error.message,
+        request_id=error.request_id,
+    )
+
+
+def intent_of(action: Action, plan_id: str, run_id: str, sent: datetime) -> Intent:
+    """What is committed before the call."""
+    assert not isinstance(action, Keep)
+    micro, source = _price(action)
+    return Intent(
+        key=action.request.key,
+        plan_id=plan_id,
+        run_id=run_id,
+        request=action.request,
+        sent=sent,
+        usd_per_hour_micro=micro,
+        price_source=source,
+        offer_id=_offer_id(action),
+        pool=action.pool,
+        tenants=action.tenants,
+        jobs=action.jobs,
+    )
+
+
+def _price(action: Action) -> tuple[int | None, str]:
+    """Micro-dollars per instance-hour."""
+    if isinstance(action, Reserve) and action.offer.price:
+        return to_micro(action.offer.price.usd_per_hour), action.offer.price.source
+    if isinstance(action, Resize) and action.usd_per_hour is not None:
+        grown = action.request.to_count - action.request.from_count
+        return (to_micro(action.usd_per_hour / grown), "plan") if grown else (None, "")
+    return None, ""
+
+
+def _offer_id(action: Action) -> str:
+    if isinstance(action, Reserve):
+        return action.offer.id
+    if isinstance(action, Resize):
+        held = action.reservation
+        return f"{held.place.scope}/{held.place.zone}/{held.machine_type}/{held.kind}"
+    return ""

@@ -1,0 +1,32 @@
+"""A number beside the state file: the entry of the latest intent made under this path.
+
+It is not restored together with the state. A file that knows less than the mark is an older copy: what was bought
+since may not be visible yet, so nothing is bought for one visibility window.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def mark(state: Path, seq: int) -> None:
+    """Losing it is no harm, so a disk that refuses it is no error."""
+    beside = _beside(state)
+    with contextlib.suppress(OSError):
+        fresh = beside.with_name(f"{beside.name}.new")
+        descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
+            handle.write(f"{seq}\n")
+        fresh.replace(beside)
+
+
+def marked(state: Path) -> int:
+    """0 where there is no readable mark."""
+    try:
+        return int(_beside(state).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _beside(state: Path) -> Path:
+    return state.with_name(f"{state.name}.mark")
