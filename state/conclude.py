@@ -30,10 +30,27 @@ def holding_after(
         bought = first_holding(reservation, intent, began=intent.sent, now=outcome.at)
         return msgspec.structs.replace(bought, confirmed=outcome.at, changed=outcome.at)
     before = known or first_holding(reservation, None, began=intent.sent, now=outcome.at)
+    reservation = _as_known(before.reservation, reservation)
     price = price_of(intent) if isinstance(intent.request, ResizeRequest) and intent.request.grows else None
     return Holding(
         reservation=reservation,
         steps=moved(before.steps, reservation, earliest=intent.sent, latest=outcome.at, price=price),
         confirmed=outcome.at,
         changed=outcome.at,
+    )
+
+
+def _as_known(before: Reservation, after: Reservation) -> Reservation:
+    """A reservation that is gone keeps what was known of it: the cloud may say no more than that it is gone."""
+    if not after.state.gone:
+        return after
+    return msgspec.structs.replace(
+        before,
+        state=after.state,
+        raw_state=after.raw_state,
+        billed_from=after.billed_from or before.billed_from,
+        billed_until=after.billed_until,
+        used=0,
+        over=0,
+        associated=0,
     )

@@ -173,11 +173,14 @@ class Store:
 
     def intend(self, intent: Intent) -> None:
         """Commit what is about to be sent. Raises StateError if its key was ever intended before."""
+        with self._turn:
+            mark(self.path, self._intended(intent).seq)
+
+    def _intended(self, intent: Intent) -> Entry:
         with self._write() as connection:
             if reads.has_intent(connection, intent.key):
                 raise StateError(f"action {intent.key} was sent before", next_step="make a new plan: broker plan")
-            entry = append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
-        mark(self.path, entry.seq)
+            return append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
 
     def conclude(self, key: str, outcome: Outcome, *, reservation: Reservation | None = None) -> bool:
         """Commit how it ended, with the reservation as it is now. Nothing is written, False returned, if not news."""
