@@ -1,0 +1,332 @@
+"""What was spent, committed, used and left idle, and what a static fleet would have cost. Pure.
+
+The ledger states when a count changed either exactly or between two instants; every figure is therefore a pair of
+bounds that contains the truth, and one figure where all its edges are exact. Sums are integers of micro-dollars times
+microseconds until the very end, so that nothing is lost to rounding.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+
+import msgspec
+
+from broker.model.intent import Intent
+from broker.model.ledger import CountStep, UseStep
+from broker.model.money import to_micro
+from broker.model.place import Scope
+from broker.model.reservation import Reservation
+
+NOBODY = "(unassigned)"
+_US = timedelta(microseconds=1)
+_MICRO_USD_US_PER_USD = 1_000_000 * 3_600_000_000
+
+Held = tuple[str, Scope]
+"""A reservation's id and the scope in which that id is unique."""
+
+
+class By(StrEnum):
+    TENANT = "tenant"
+    POOL = "pool"
+    PROVIDER = "provider"
+    RESERVATION = "reservation"
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """US dollars: the truth lies between `low` and `high`."""
+
+    low: Decimal = Decimal(0)
+    high: Decimal = Decimal(0)
+
+    @property
+    def exact(self) -> bool:
+        return self.low == self.high
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """US dollars within the window. `committed` is still to be paid after it, whatever is decided next.
+
+    `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure.
+    """
+
+    name: str
+    spent: Bounds
+    used: Bounds
+    idle: Bounds
+    committed: Decimal
+    unpriced_instance_hours: Decimal
+
+
+class Static(msgspec.Struct, frozen=True, kw_only=True):
+    """Each pool's highest rate (micro-dollars an hour), held from the first purchase to the end of the window."""
+
+    cost: Bounds
+    hours: Decimal
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """`complete` is false where a price was missing. Use is what runs saw, the last of them at `use_as_of`."""
+
+    since: datetime
+    until: datetime
+    by: By
+    lines: tuple[Line, ...]
+    total: Line
+    static: Static
+    complete: bool
+    use_as_of: datetime | None
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What the report is made from; `reservations` are those held now."""
+
+    counts: Sequence[CountStep]
+    uses: Sequence[UseStep]
+    intents: Sequence[Intent]
+    reservations: Sequence[Reservation] = ()
+
+
+def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_hold: timedelta) -> Report:
+    """Figures for [since, until), grouped `by`; what is committed follows from `minimum_hold` and the cloud's terms."""
+    pieces = [piece for piece in _pieces(ledger) for piece in _clip(piece, since, until)]
+    shares = _Shares(ledger.intents, by)
+    groups: dict[str, _Sums] = defaultdict(_Sums)
+    total = _Sums()
+    for piece in pieces:
+        total.add(piece, Fraction(1))
+        for name, share in shares.of(piece):
+            groups[name].add(piece, share)
+    _commit(ledger, until, minimum_hold, shares, groups, total)
+    return Report(
+        since=since,
+        until=until,
+        by=by,
+        lines=tuple(groups[name].line(name) for name in sorted(groups)),
+        total=total.line("total"),
+        static=_static(pieces, _Shares(ledger.intents, By.POOL), until),
+        complete=not total.unpriced,
+        use_as_of=max((step.at for step in ledger.uses if step.at <= until), default=None),
+    )
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """A stretch of time in which all bounds of one reservation stand still. Rates are micro-dollars an hour."""
+
+    held: Held
+    start: datetime
+    end: datetime
+    key: str
+    spent: tuple[int, int]
+    used: tuple[int, int]
+    idle: tuple[int, int]
+    unpriced: int
+
+
+def _pieces(ledger: Ledger) -> Iterator[_Piece]:
+    uses: dict[Held, list[UseStep]] = defaultdict(list)
+    for use in sorted(ledger.uses, key=lambda step: step.at):
+        uses[use.reservation_id, use.scope].append(use)
+    counts: dict[Held, list[CountStep]] = defaultdict(list)
+    for step in sorted(ledger.counts, key=lambda step: (step.latest, step.earliest)):
+        counts[step.reservation_id, step.scope].append(step)
+    for held, steps in counts.items():
+        yield from _pieces_of(held, steps, uses[held])
+
+
+_FOREVER = datetime.max.replace(tzinfo=UTC)
+_ANY_NUMBER = 10**9
+
+
+def _pieces_of(held: Held, steps: list[CountStep], uses: list[UseStep]) -> Iterator[_Piece]:
+    """One piece between any two instants at which a bound can change; the last one never ends."""
+    edges = sorted({edge for step in steps for edge in (step.earliest, step.latest)} | {use.at for use in uses})
+    for start, end in zip(edges, [*edges[1:], _FOREVER], strict=True):
+        possible = list(_possible(steps, start))
+        if any(step.count for step in possible):
+            may_be_none = start < steps[0].latest
+            yield _piece(held, start, end, possible, _seen(uses, start), may_be_none)
+
+
+def _possible(steps: list[CountStep], at: datetime) -> Iterator[CountStep]:
+    """The steps of which one was in force at that instant: begun at the earliest, not surely followed by the next."""
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if step.earliest <= at and (following is None or at < following.latest):
+            yield step
+
+
+def _seen(uses: list[UseStep], at: datetime) -> int | None:
+    seen = [use.used for use in uses if use.at <= at]
+    return seen[-1] if seen else None
+
+
+def _piece(
+    held: Held, start: datetime, end: datetime, possible: list[CountStep], seen: int | None, may_be_none: bool
+) -> _Piece:
+    nothing = [0] if may_be_none else []
+    priced = [(step.count, step.usd_per_hour_micro) for step in possible if step.usd_per_hour_micro is not None]
+    unpriced = [step.count for step in possible if step.usd_per_hour_micro is None]
+    at_least, at_most = (0, _ANY_NUMBER) if seen is None else (seen, seen)
+    return _Piece(
+        held,
+        start,
+        end,
+        next((step.key for step in reversed(possible) if step.key), ""),
+        _span([count * price for count, price in priced] + nothing),
+        (
+            min([min(at_least, count) * price for count, price in priced] + nothing, default=0),
+            max([min(at_most, count) * price for count, price in priced] + nothing, default=0),
+        ),
+        (
+            min([max(0, count - at_most) * price for count, price in priced] + nothing, default=0),
+            max([max(0, count - at_least) * price for count, price in priced] + nothing, default=0),
+        ),
+        max(unpriced, default=0),
+    )
+
+
+def _span(rates: list[int]) -> tuple[int, int]:
+    return (min(rates, default=0), max(rates, default=0))
+
+
+def _clip(piece: _Piece, since: datetime, until: datetime) -> Iterator[_Piece]:
+    start, end = max(piece.start, since), min(piece.end, until)
+    if start < end:
+        yield msgspec.structs.replace(piece, start=start, end=end)
+
+
+class _Shares:
+    """Whose money a piece is, by the intent that caused it; a resize without one falls to the first purchase."""
+
+    def __init__(self, intents: Iterable[Intent], by: By) -> None:
+        self._intents: Mapping[str, Intent] = {intent.key: intent for intent in intents}
+        self._by = by
+
+    def of(self, piece: _Piece) -> list[tuple[str, Fraction]]:
+        return self.of_key(piece.key, piece.held)
+
+    def of_key(self, key: str, held: Held) -> list[tuple[str, Fraction]]:
+        intent = self._intents.get(key)
+        match self._by:
+            case By.PROVIDER:
+                return [(held[1].provider.value, Fraction(1))]
+            case By.RESERVATION:
+                return [(held[0], Fraction(1))]
+            case By.POOL:
+                return [(intent.pool if intent and intent.pool else NOBODY, Fraction(1))]
+            case By.TENANT:
+                return _normal(intent.tenants if intent else ())
+
+
+def _normal(tenants: Sequence[tuple[str, float]]) -> list[tuple[str, Fraction]]:
+    """Shares that sum to one exactly."""
+    whole = sum((Fraction(share) for _, share in tenants), Fraction(0))
+    return [(name, Fraction(share) / whole) for name, share in tenants] if whole > 0 else [(NOBODY, Fraction(1))]
+
+
+class _Sums:
+    """Running totals in micro-dollars times microseconds per hour."""
+
+    def __init__(self) -> None:
+        self.spent = [Fraction(0), Fraction(0)]
+        self.used = [Fraction(0), Fraction(0)]
+        self.idle = [Fraction(0), Fraction(0)]
+        self.committed = Fraction(0)
+        self.unpriced = Fraction(0)
+
+    def add(self, piece: _Piece, share: Fraction) -> None:
+        weight = share * ((piece.end - piece.start) // _US)
+        for sums, rates in ((self.spent, piece.spent), (self.used, piece.used), (self.idle, piece.idle)):
+            sums[0] += rates[0] * weight
+            sums[1] += rates[1] * weight
+        self.unpriced += piece.unpriced * weight
+
+    def line(self, name: str) -> Line:
+        return Line(
+            name=name,
+            spent=_bounds(self.spent),
+            used=_bounds(self.used),
+            idle=_bounds(self.idle),
+            committed=_usd(self.committed),
+            unpriced_instance_hours=_usd(self.unpriced * 1_000_000),
+        )
+
+
+def _bounds(pair: Sequence[Fraction]) -> Bounds:
+    return Bounds(_usd(pair[0]), _usd(pair[1]))
+
+
+def _usd(micro_us: Fraction) -> Decimal:
+    """To a millionth of a dollar."""
+    usd = micro_us / _MICRO_USD_US_PER_USD
+    return Decimal(round(usd * 1_000_000)) / 1_000_000
+
+
+def _commit(
+    ledger: Ledger,
+    until: datetime,
+    minimum_hold: timedelta,
+    shares: _Shares,
+    groups: dict[str, _Sums],
+    total: _Sums,
+) -> None:
+    """Add what is still to be paid for what is held, up to the first instant at which it may be given back."""
+    firsts = _first_steps(ledger.counts)
+    for reservation in ledger.reservations:
+        held = (reservation.id, reservation.place.scope)
+        first = firsts.get(held)
+        if first is None or reservation.state.gone:
+            continue
+        micro = _micro_per_hour(reservation, first)
+        owed = Fraction(micro) * (max(_free_from(reservation, first, minimum_hold) - until, timedelta(0)) // _US)
+        total.committed += owed
+        for name, share in shares.of_key(first.key, held):
+            groups[name].committed += owed * share
+
+
+def _first_steps(counts: Sequence[CountStep]) -> dict[Held, CountStep]:
+    firsts: dict[Held, CountStep] = {}
+    for step in sorted(counts, key=lambda step: step.earliest):
+        firsts.setdefault((step.reservation_id, step.scope), step)
+    return firsts
+
+
+def _micro_per_hour(reservation: Reservation, first: CountStep) -> int:
+    """The whole reservation's rate; the price that it was bought at, else what is known of it now, else nothing."""
+    if first.usd_per_hour_micro is not None:
+        return first.usd_per_hour_micro * reservation.count
+    return to_micro(reservation.usd_per_hour or Decimal(0)) * reservation.count
+
+
+def _free_from(reservation: Reservation, first: CountStep, minimum_hold: timedelta) -> datetime:
+    held_until = first.latest + minimum_hold
+    return max(held_until, reservation.committed_until) if reservation.committed_until else held_until
+
+
+def _static(pieces: Sequence[_Piece], pools: _Shares, until: datetime) -> Static:
+    """A fleet as large as each pool ever was at once, held all the time: what buying ahead for the peak costs."""
+    if not pieces:
+        return Static(cost=Bounds(), hours=Decimal(0))
+    length = (until - min(piece.start for piece in pieces)) // _US
+    by_pool: dict[str, list[_Piece]] = defaultdict(list)
+    for piece in pieces:
+        by_pool[pools.of(piece)[0][0]].append(piece)
+    low = sum(_peak(each, 0) for each in by_pool.values())
+    high = sum(_peak(each, 1) for each in by_pool.values())
+    return Static(
+        cost=_bounds([Fraction(low) * length, Fraction(high) * length]),
+        hours=Decimal(length) / Decimal(3_600_000_000),
+    )
+
+
+def _peak(pieces: Sequence[_Piece], bound: int) -> int:
+    """Highest sum of rates at one instant; at equal instants what ends is taken off first."""
+    changes = [(piece.start, piece.spent[bound]) for piece in pieces]
+    changes += [(piece.end, -piece.spent[bound]) for piece in pieces]
+    rate = highest = 0
+    for _, change in sorted(changes):
+        rate += change
+        highest = max(highest, rate)
+    return highest
