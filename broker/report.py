@@ -81,7 +81,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """What the report is made from; `reservations` are those held now."""
+    """What the report is made from: a reservation's count steps in their order; `reservations` are those held now."""
 
     counts: Sequence[CountStep]
     uses: Sequence[UseStep]
@@ -130,7 +130,7 @@ def _pieces(ledger: Ledger) -> Iterator[_Piece]:
     for use in sorted(ledger.uses, key=lambda step: step.at):
         uses[use.reservation_id, use.scope].append(use)
     counts: dict[Held, list[CountStep]] = defaultdict(list)
-    for step in sorted(ledger.counts, key=lambda step: (step.latest, step.earliest)):
+    for step in ledger.counts:
         counts[step.reservation_id, step.scope].append(step)
     for held, steps in counts.items():
         yield from _pieces_of(held, steps, uses[held])
@@ -151,10 +151,14 @@ def _pieces_of(held: Held, steps: list[CountStep], uses: list[UseStep]) -> Itera
 
 
 def _possible(steps: list[CountStep], at: datetime) -> Iterator[CountStep]:
-    """The steps of which one was in force at that instant: begun at the earliest, not surely followed by the next."""
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if step.earliest <= at and (following is None or at < following.latest):
-            yield step
+    """The steps of which one was in force at that instant: begun at the earliest, not surely followed by another."""
+    over: datetime = _FOREVER
+    found = []
+    for step in reversed(steps):
+        if step.earliest <= at < over:
+            found.append(step)
+        over = min(over, step.latest)
+    return reversed(found)
 
 
 def _seen(uses: list[UseStep], at: datetime) -> int | None:

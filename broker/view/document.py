@@ -4,6 +4,7 @@ Within a version fields are only ever added.
 """
 
 from collections.abc import Mapping
+from decimal import Decimal
 
 import msgspec
 
@@ -11,17 +12,24 @@ FORMAT_VERSION = 1
 
 
 def document(kind: str, fields: Mapping[str, object]) -> str:
-    """One document, indented for people who look at it after all."""
-    return msgspec.json.format(_encode(kind, fields), indent=2).decode()
+    """One document, indented for the person who looks at it after all."""
+    return msgspec.json.format(event(kind, fields), indent=2)
 
 
 def event(kind: str, fields: Mapping[str, object]) -> str:
     """One event on one line."""
-    return _encode(kind, fields).decode()
+    whole = {"format_version": FORMAT_VERSION, "kind": kind, **fields}
+    return msgspec.json.encode(_decimals_as_text(msgspec.to_builtins(whole, builtin_types=(Decimal,)))).decode()
 
 
-def _encode(kind: str, fields: Mapping[str, object]) -> bytes:
-    return _ENCODER.encode({"format_version": FORMAT_VERSION, "kind": kind, **fields})
-
-
-_ENCODER = msgspec.json.Encoder(decimal_format="string")
+def _decimals_as_text(value: object) -> object:
+    """`100.00`, never `1E+2`: a reader should not need a decimal parser that knows exponents."""
+    match value:
+        case Decimal():
+            return f"{value:f}"
+        case dict():
+            return {key: _decimals_as_text(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_decimals_as_text(each) for each in value]
+        case _:
+            return value

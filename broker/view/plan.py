@@ -1,0 +1,237 @@
+"""A plan as text, Markdown and JSON."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+import msgspec
+
+from broker.model.job import JobState
+from broker.model.plan import Action, Extend, Keep, NotTaken, Plan, Release, Reserve, Resize, Reversibility
+from broker.model.policy import Policy
+from broker.model.snapshot import Snapshot, Trust
+from broker.view.document import document
+from broker.view.text import Paint, columns, markdown, money, number, plain, rate, when
+
+_GREY = frozenset({JobState.PENDING, JobState.HELD})
+_SIGNS = {"reserve": ("+", "green"), "resize": ("~", "yellow"), "extend": ("~", "yellow"), "release": ("-", "red")}
+_AND_WHY = 6
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen when the plan was made, in figures."""
+
+    at: datetime
+    queued_jobs: int
+    pools: int
+    offers: int
+    reservations: int
+    month_spent_usd: Decimal
+    month_budget_usd: Decimal | None
+    problems: tuple[str, ...]
+
+
+def observed(snapshot: Snapshot, policy: Policy) -> Observed:
+    return Observed(
+        at=snapshot.now,
+        queued_jobs=sum(job.state in _GREY for source in snapshot.sources for job in source.jobs),
+        pools=len(policy.pools),
+        offers=sum(len(view.offers) for view in snapshot.scopes),
+        reservations=sum(not each.state.gone for view in snapshot.scopes for each in view.reservations),
+        month_spent_usd=snapshot.spend.month_usd,
+        month_budget_usd=policy.guards.max_usd_per_month,
+        problems=tuple(_problems(snapshot)),
+    )
+
+
+def _problems(snapshot: Snapshot) -> list[str]:
+    unread = [f"{source.source} ({source.trust})" for source in snapshot.sources if source.trust is not Trust.COMPLETE]
+    listed = [f"{view.scope} ({view.trust})" for view in snapshot.scopes if view.trust is not Trust.COMPLETE]
+    details = [line for source in snapshot.sources for line in source.problems]
+    details += [line for view in snapshot.scopes for line in view.problems]
+    return [f"not known for certain: {name}; nothing is released because of it" for name in unread + listed] + details
+
+
+def plan_text(plan: Plan, seen: Observed, *, paint: Paint = plain, verbose: bool = False) -> str:
+    """As `broker plan` shows it."""
+    blocks = [_header(seen), _problem_lines(seen, paint), _actions(plan, paint, verbose), _refused(plan, paint)]
+    blocks += [_short(plan, paint, verbose), _notes(plan), _summary(plan, seen)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _header(seen: Observed) -> str:
+    counts = [number(seen.queued_jobs, "queued job"), number(seen.pools, "pool")]
+    counts += [number(seen.offers, "offer"), number(seen.reservations, "reservation")]
+    return f"Observed {when(seen.at)}: {', '.join(counts)}"
+
+
+def _problem_lines(seen: Observed, paint: Paint) -> str:
+    return "\n".join(f"  {paint('!', 'yellow')} {line}" for line in seen.problems)
+
+
+def _actions(plan: Plan, paint: Paint, verbose: bool) -> str:
+    shown = [action for action in plan.actions if verbose or not isinstance(action, Keep)]
+    lines = columns([_cells(action) for action in shown], right=frozenset({4, 6, 7}))
+    blocks = [
+        "\n".join([_signed(action, line, paint), *_reasons(action)]) for action, line in zip(shown, lines, strict=True)
+    ]
+    kept = len(plan.actions) - len(plan.changes)
+    if kept and not verbose:
+        blocks.append(f"    keep     {number(kept, 'reservation')} (-v to list)")
+    return "\n".join(blocks)
+
+
+def _signed(action: Action, line: str, paint: Paint) -> str:
+    sign, colour = _SIGNS.get(_verb(action), (" ", ""))
+    return f"  {paint(sign, colour) if colour else sign} {line}"
+
+
+def _reasons(action: Action) -> list[str]:
+    return [f"{' ' * _AND_WHY}{reason.text}" for reason in action.reasons]
+
+
+def _verb(action: Action) -> str:
+    return str(action.__struct_config__.tag)
+
+
+def _cells(action: Action) -> list[str]:
+    """verb, what, where, GPUs, for how long, rate, idle at worst, how it can be undone."""
+    return [
+        _verb(action).ljust(7),
+        _what(action),
+        _where(action),
+        _gpus(action),
+        f"{action.hours:.0f}h" if action.hours else "",
+        "" if isinstance(action, Keep | Extend) else rate(action.usd_per_hour),
+        money(action.usd_idle_at_worst) if action.usd_idle_at_worst else "",
+        _undo(action),
+    ]
+
+
+def _what(action: Action) -> str:
+    match action:
+        case Reserve():
+            return f"{action.request.count} x {action.request.machine_type}"
+        case Resize():
+            request = action.request
+            return f"{request.from_count} -> {request.to_count} x {action.reservation.machine_type}"
+        case _:
+            return f"{action.reservation.count} x {action.reservation.machine_type}"
+
+
+def _where(action: Action) -> str:
+    if isinstance(action, Reserve):
+        return str(action.request.place)
+    return f"{action.reservation.place} {action.reservation.id}"
+
+
+def _gpus(action: Action) -> str:
+    match action:
+        case Reserve():
+            gpus, model = action.request.count * action.offer.shape.gpus, action.offer.shape.gpu_model
+        case Resize():
+            gpus = action.request.to_count * action.reservation.gpus_per_instance
+            model = action.reservation.gpu_model or "GPU"
+        case _:
+            gpus, model = action.reservation.gpus, action.reservation.gpu_model or "GPU"
+    return f"{gpus} {model.upper()}"
+
+
+def _undo(action: Action) -> str:
+    if isinstance(action, Extend):
+        return f"until {when(action.request.to_end)}"
+    if isinstance(action, Release | Keep) or (isinstance(action, Resize) and not action.request.grows):
+        return ""
+    match action.reversibility:
+        case Reversibility.FREE:
+            return "free to cancel"
+        case Reversibility.COMMITTED:
+            return f"committed until {when(action.committed_until)}"
+        case Reversibility.IRREVERSIBLE:
+            return "CANNOT be undone"
+
+
+def _refused(plan: Plan, paint: Paint) -> str:
+    return "\n".join(
+        f"  {paint('x', 'red')} refused by {each.guard}: {each.reason.text}{_way_out(each.guard, each.forceable)}"
+        for each in plan.refusals
+    )
+
+
+def _way_out(guard: str, forceable: bool) -> str:
+    return f" (--force {guard} overrides)" if forceable else ""
+
+
+def _short(plan: Plan, paint: Paint, verbose: bool) -> str:
+    """Demand that stays unserved, with each option and the rule that removed it; with `verbose` all options."""
+    short = {shortfall.pool for shortfall in plan.shortfalls}
+    lines = [
+        f"  {paint('!', 'yellow')} pool {each.pool} stays {number(each.gpus, 'GPU')} short: {each.reason.text}"
+        for each in plan.shortfalls
+    ]
+    return "\n".join(lines + _options([each for each in plan.not_taken if verbose or each.pool in short]))
+
+
+def _options(not_taken: Sequence[NotTaken]) -> list[str]:
+    rows = [[each.offer_id, each.reason.text] for each in not_taken]
+    return [f"{' ' * _AND_WHY}not taken: {line}" for line in columns(rows)]
+
+
+def _notes(plan: Plan) -> str:
+    return "\n".join(f"  note: {note}" for note in plan.notes)
+
+
+def _summary(plan: Plan, seen: Observed) -> str:
+    return "\n".join([_counts(plan), _money_line(plan, seen), _next_step(plan)])
+
+
+def _counts(plan: Plan) -> str:
+    of = {verb: sum(_verb(action) == verb for action in plan.actions) for verb in (*_SIGNS, "keep")}
+    extend = f", {of['extend']} to extend" if of["extend"] else ""
+    refused = f", {len(plan.refusals)} refused" if plan.refusals else ""
+    counts = f"{of['reserve']} to reserve, {of['resize']} to resize{extend}, {of['release']} to release"
+    return f"Plan: {counts}, {of['keep']} to keep{refused}."
+
+
+def _money_line(plan: Plan, seen: Observed) -> str:
+    change = sum((action.usd_per_hour or Decimal(0) for action in plan.changes), Decimal(0))
+    idle = sum((action.usd_idle_at_worst for action in plan.changes), Decimal(0))
+    month = f"{seen.at:%B}: {money(seen.month_spent_usd)} spent, {money(idle)} more committed"
+    return f"Rate: {rate(change)}. Idle at worst {money(idle)}. {month}{_of_budget(seen, idle)}."
+
+
+def _of_budget(seen: Observed, idle: Decimal) -> str:
+    if not seen.month_budget_usd:
+        return ""
+    share = (seen.month_spent_usd + idle) / seen.month_budget_usd
+    return f", of {money(seen.month_budget_usd)} ({share:.0%})"
+
+
+def _next_step(plan: Plan) -> str:
+    if not plan.changes:
+        return "Nothing to do."
+    return "Nothing was bought. To act: broker plan --out p.json && broker apply p.json"
+
+
+def plan_json(plan: Plan, seen: Observed) -> str:
+    return document("plan", {"observed": seen, "plan": plan})
+
+
+def plan_markdown(plan: Plan, seen: Observed) -> str:
+    header = ["Action", "What", "Where", "GPUs", "For", "Rate", "Idle at worst", "Undo", "Why"]
+    rows = [
+        [cell.strip() for cell in _cells(action)] + ["<br>".join(reason.text for reason in action.reasons)]
+        for action in plan.actions
+    ]
+    blocks = [f"**{_header(seen)}**", markdown(header, rows, right=frozenset({3, 4, 5, 6})) if rows else ""]
+    blocks += ["\n".join(f"- {line}" for line in _markdown_notes(plan, seen)), _summary(plan, seen)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _markdown_notes(plan: Plan, seen: Observed) -> list[str]:
+    refused = [f"refused by `{refusal.guard}`: {refusal.reason.text}" for refusal in plan.refusals]
+    short = [
+        f"pool `{each.pool}` stays {number(each.gpus, 'GPU')} short: {each.reason.text}" for each in plan.shortfalls
+    ]
+    not_taken = [f"not taken: `{each.offer_id}`: {each.reason.text}" for each in plan.not_taken]
+    return [*seen.problems, *refused, *short, *not_taken, *plan.notes]
