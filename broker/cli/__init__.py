@@ -1,0 +1,77 @@
+"""The command line: parse, call, hand to view, exit code. No logic.
+
+Typer exits 2 on a mistyped flag, which a script would read as "changes proposed"; so the app runs without Typer's own
+error handling, and this is where every ending gets its exit code.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from typer.exceptions import Abort, TyperException
+from typer.main import get_command
+
+from broker.cli.common import Given
+from broker.errors import BrokerError, Exit
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code. Tests call this."""
+    from broker.cli.app import app
+
+    given = Given()
+    try:
+        ended = get_command(app).main(list(arguments), prog_name="broker", standalone_mode=False, obj=given)
+    except BrokerError as error:
+        given.common.console.error(error)
+        return error.exit
+    except TyperException as error:
+        given.common.console.usage(error.format_message(), _usage_hint(arguments))
+        return Exit.ERROR
+    except (KeyboardInterrupt, Abort):
+        return _interrupted(given)
+    except BrokenPipeError:
+        return _reader_left()
+    except Exception as error:
+        given.common.console.crash(error)
+        return Exit.ERROR
+    return _interrupted(given) if ended == Exit.INTERRUPTED else int(ended or Exit.OK)
+
+
+def _usage_hint(arguments: Sequence[str]) -> str:
+    command = next((each for each in arguments if not each.startswith("-")), "")
+    return f"See: {' '.join(['broker', *([command] if command in _COMMANDS else []), '--help'])}"
+
+
+def _interrupted(given: Given) -> int:
+    given.common.console.remark("broker: interrupted. The state is consistent; the next run settles what was under way")
+    return Exit.INTERRUPTED
+
+
+def _reader_left() -> int:
+    """`broker ... | head`: nobody reads on, so nothing more is said, not even at exit."""
+    sys.stdout = None  # type: ignore[assignment]
+    return Exit.ERROR
+
+
+_COMMANDS = frozenset(
+    [
+        "init",
+        "check",
+        "jobs",
+        "offers",
+        "plan",
+        "apply",
+        "run",
+        "status",
+        "release",
+        "report",
+        "state",
+        "sandbox",
+        "demo",
+    ]
+)

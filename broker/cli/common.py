@@ -1,0 +1,123 @@
+"""What every command takes, and how a command is added to the app."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from broker.view.console import Console
+
+DEFAULT_CONFIG = Path("broker.toml")
+
+
+@dataclass(frozen=True)
+class Common:
+    """The flags that every command takes; each may stand before or after the command's name."""
+
+    config: Path | None = None
+    state: str | None = None
+    json: bool = False
+    quiet: bool = False
+    verbose: int = 0
+    no_color: bool = False
+
+    def over(self, outer: "Common") -> "Common":
+        """These flags, and the outer ones where these were not given."""
+        return Common(
+            config=self.config or outer.config,
+            state=self.state or outer.state,
+            json=self.json or outer.json,
+            quiet=self.quiet or outer.quiet,
+            verbose=max(self.verbose, outer.verbose),
+            no_color=self.no_color or outer.no_color,
+        )
+
+    @property
+    def path(self) -> Path:
+        return self.config or DEFAULT_CONFIG
+
+    @property
+    def console(self) -> "Console":
+        from broker.view.console import Console
+
+        return Console(json=self.json, quiet=self.quiet, verbosity=self.verbose, colour=not self.no_color)
+
+
+def _common(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", envvar="BROKER_CONFIG", help="The configuration (broker.toml).")
+    ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option("--state", help="The state file, instead of the configured one.  [env var: BROKER_STATE]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", envvar="BROKER_JSON", help="Answer with one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="BROKER_QUIET", help="No remarks on stderr.")] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, envvar="BROKER_VERBOSE", help="More; -vv: tracebacks too.")
+    ] = 0,
+    no_color: Annotated[bool, typer.Option("--no-color", envvar="BROKER_NO_COLOR", help="No colour.")] = False,
+) -> Common:
+    return Common(config, state, json, quiet, verbose, no_color)
+
+
+_COMMON_PARAMETERS = tuple(
+    parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    for parameter in inspect.signature(_common).parameters.values()
+)
+_CONTEXT = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+_COMMON_NAMES = frozenset(parameter.name for parameter in _COMMON_PARAMETERS)
+
+
+class Given:
+    """All common flags as far as they are known: also for reporting the error that ended the command."""
+
+    def __init__(self) -> None:
+        self.common = Common()
+
+    def add(self, common: Common) -> Common:
+        self.common = common.over(self.common)
+        return self.common
+
+
+Command = Callable[..., int | None]
+
+
+def command(app: typer.Typer, name: str, examples: tuple[str, str]) -> Callable[[Command], Command]:
+    """Add a function whose first parameter is `Common`; the rest are its own arguments and options."""
+
+    def add(function: Command) -> Command:
+        app.command(name, epilog=_epilog(examples), no_args_is_help=False)(with_common(function))
+        return function
+
+    return add
+
+
+def with_common(function: Command) -> Command:
+    """The function as Typer is to see it: with the common flags as keywords behind its own parameters."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+    def run(ctx: typer.Context, **values: Any) -> int | None:
+        common = _common(**{name: values.pop(name) for name in _COMMON_NAMES})
+        return function(ctx.obj.add(common), **values)
+
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    parameters = [_CONTEXT, *parameters, *_COMMON_PARAMETERS]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__doc__ = function.__doc__
+    run.__name__ = function.__name__
+    return run
+
+
+def _epilog(examples: tuple[str, str]) -> str:
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
+def interactive() -> bool:
+    return sys.stdin.isatty()

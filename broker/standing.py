@@ -1,0 +1,149 @@
+"""Where we stand by the ledger alone: what is held, what is not settled, and what a person should look at. Pure."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+
+from broker.model.intent import Intent
+from broker.model.ledger import Heartbeat
+from broker.model.money import from_micro
+from broker.model.place import Scope
+from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, ResizeRequest
+from broker.model.reservation import Reservation
+from broker.model.snapshot import Idle
+
+ENDING_SOON = timedelta(hours=6)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """A reservation of ours with what the ledger knows beside it. `usd_per_hour` is for all of its instances."""
+
+    reservation: Reservation
+    pool: str
+    tenants: tuple[tuple[str, float], ...]
+    jobs: tuple[str, ...]
+    usd_per_hour: Decimal | None
+    idle_since: datetime | None
+
+
+class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
+    """A request whose outcome nobody knows yet."""
+
+    key: str
+    what: str
+    where: str
+    sent: datetime
+    status: str
+    reservation_id: str | None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    now: datetime
+    lineage: str
+    serial: int
+    heartbeat: Heartbeat | None
+    held: tuple[Held, ...]
+    others: tuple[Reservation, ...]
+    unsettled: tuple[Unsettled, ...]
+    warnings: tuple[str, ...]
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ledger holds. `others` are reservations in our clouds that another buyer owns."""
+
+    now: datetime
+    lineage: str
+    serial: int
+    heartbeat: Heartbeat | None
+    reservations: Sequence[Reservation]
+    others: Sequence[Reservation]
+    intents: Sequence[Intent]
+    idle: Sequence[Idle]
+
+
+def standing(known: Known) -> Standing:
+    by_key = {intent.key: intent for intent in known.intents}
+    idle = {(each.reservation_id, each.scope): each for each in known.idle}
+    held = tuple(_held(each, by_key, idle) for each in known.reservations if not each.state.gone)
+    unsettled = tuple(_unsettled(intent) for intent in known.intents if intent.status.open)
+    return Standing(
+        now=known.now,
+        lineage=known.lineage,
+        serial=known.serial,
+        heartbeat=known.heartbeat,
+        held=held,
+        others=tuple(each for each in known.others if not each.state.gone),
+        unsettled=unsettled,
+        warnings=tuple(_warnings(known, held, unsettled)),
+    )
+
+
+def _held(reservation: Reservation, by_key: dict[str, Intent], idle: dict[tuple[str, Scope], Idle]) -> Held:
+    intent = by_key.get(reservation.owner.key) if reservation.owner else None
+    since = idle.get((reservation.id, reservation.place.scope))
+    return Held(
+        reservation=reservation,
+        pool=intent.pool if intent else "",
+        tenants=intent.tenants if intent else (),
+        jobs=intent.jobs if intent else (),
+        usd_per_hour=_rate(reservation, intent),
+        idle_since=since.since if since else None,
+    )
+
+
+def _rate(reservation: Reservation, intent: Intent | None) -> Decimal | None:
+    if intent and intent.usd_per_hour_micro is not None:
+        return from_micro(intent.usd_per_hour_micro) * reservation.count
+    return reservation.usd_per_hour * reservation.count if reservation.usd_per_hour is not None else None
+
+
+def _unsettled(intent: Intent) -> Unsettled:
+    return Unsettled(
+        key=intent.key,
+        what=_what(intent.request),
+        where=str(intent.request.place),
+        sent=intent.sent,
+        status=intent.status.value,
+        reservation_id=getattr(intent.request, "reservation_id", None),
+    )
+
+
+def _what(request: Request) -> str:
+    match request:
+        case ReserveRequest():
+            return f"reserve {request.count} x {request.machine_type}"
+        case ResizeRequest():
+            return f"resize {request.reservation_id} from {request.from_count} to {request.to_count}"
+        case EndRequest():
+            return f"end {request.reservation_id} at {request.to_end:%Y-%m-%d %H:%M} UTC"
+        case ReleaseRequest():
+            return f"release {request.reservation_id}"
+
+
+def _warnings(known: Known, held: Sequence[Held], unsettled: Sequence[Unsettled]) -> Iterator[str]:
+    yield from (note for each in held for note in _notes(each))
+    yield from _ending(known, held)
+    endless = [each.reservation for each in held if each.reservation.ends is None]
+    if endless:
+        clouds = ", ".join(sorted({each.place.scope.provider.value for each in endless}))
+        yield f"nothing but a release of ours ends {len(endless)} of {len(held)} reservations ({clouds})"
+    if unsettled:
+        yield f"{len(unsettled)} not settled: the next `broker run` looks for the effect; they count as supply until then"
+
+
+def _notes(held: Held) -> Iterator[str]:
+    reservation = held.reservation
+    yield from (f"{reservation.id}: {note}" for note in reservation.notes)
+    if reservation.over:
+        yield f"{reservation.id}: {reservation.over} instances run beyond the reserved number, without a guarantee"
+
+
+def _ending(known: Known, held: Sequence[Held]) -> Iterator[str]:
+    """An end that comes near means that no run has renewed it."""
+    for each in held:
+        ends = each.reservation.ends
+        if ends is not None and ends - known.now < ENDING_SOON:
+            last = f"the last run was {known.heartbeat.at:%Y-%m-%d %H:%M} UTC" if known.heartbeat else "no run yet"
+            yield f"{each.reservation.id} ends at {ends:%Y-%m-%d %H:%M} UTC unless a run renews it ({last})"
