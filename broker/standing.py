@@ -130,7 +130,7 @@ def _warnings(known: Known, held: Sequence[Held], unsettled: Sequence[Unsettled]
         clouds = ", ".join(sorted({each.place.scope.provider.value for each in endless}))
         yield f"nothing but a release of ours ends {len(endless)} of {len(held)} reservations ({clouds})"
     if unsettled:
-        yield f"{len(unsettled)} not settled: the next `broker run` looks for the effect; they count as supply until then"
+        yield f"{len(unsettled)} not settled: they count as supply until the next `broker run` finds out"
 
 
 def _notes(held: Held) -> Iterator[str]:

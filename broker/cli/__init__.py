@@ -30,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
         given.common.console.error(error)
         return error.exit
     except TyperException as error:
-        given.common.console.usage(error.format_message(), _usage_hint(arguments))
+        given.common.console.usage(error.format_message(), _usage_hint(error))
         return Exit.ERROR
     except (KeyboardInterrupt, Abort):
         return _interrupted(given)
@@ -42,9 +42,10 @@ def run(arguments: Sequence[str]) -> int:
     return _interrupted(given) if ended == Exit.INTERRUPTED else int(ended or Exit.OK)
 
 
-def _usage_hint(arguments: Sequence[str]) -> str:
-    command = next((each for each in arguments if not each.startswith("-")), "")
-    return f"See: {' '.join(['broker', *([command] if command in _COMMANDS else []), '--help'])}"
+def _usage_hint(error: TyperException) -> str:
+    """Where the help of the command that was mistyped is."""
+    context = getattr(error, "ctx", None)
+    return f"See: {context.command_path if context else 'broker'} --help"
 
 
 def _interrupted(given: Given) -> int:
@@ -54,24 +55,5 @@ def _interrupted(given: Given) -> int:
 
 def _reader_left() -> int:
     """`broker ... | head`: nobody reads on, so nothing more is said, not even at exit."""
-    sys.stdout = None  # type: ignore[assignment]
+    sys.stdout = None
     return Exit.ERROR
-
-
-_COMMANDS = frozenset(
-    [
-        "init",
-        "check",
-        "jobs",
-        "offers",
-        "plan",
-        "apply",
-        "run",
-        "status",
-        "release",
-        "report",
-        "state",
-        "sandbox",
-        "demo",
-    ]
-)

@@ -42,6 +42,11 @@ class Common:
         return self.config or DEFAULT_CONFIG
 
     @property
+    def flags(self) -> dict[str, str]:
+        """What overrides the configuration, by its names there."""
+        return {"state": self.state} if self.state else {}
+
+    @property
     def console(self) -> "Console":
         from broker.view.console import Console
 
@@ -54,12 +59,20 @@ def _common(
     ] = None,
     state: Annotated[
         str | None,
-        typer.Option("--state", help="The state file, instead of the configured one.  [env var: BROKER_STATE]"),
+        typer.Option("--state", help="The state file to use.  [env var: BROKER_STATE]"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", envvar="BROKER_JSON", help="Answer with one JSON document.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", envvar="BROKER_QUIET", help="No remarks on stderr.")] = False,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, envvar="BROKER_VERBOSE", help="More; -vv: tracebacks too.")
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            show_default=False,
+            envvar="BROKER_VERBOSE",
+            help="More; -vv: tracebacks too.",
+        ),
     ] = 0,
     no_color: Annotated[bool, typer.Option("--no-color", envvar="BROKER_NO_COLOR", help="No colour.")] = False,
 ) -> Common:

@@ -60,9 +60,7 @@ class Console:
     def crash(self, error: Exception) -> None:
         """What we did not foresee: still one line; the traceback is there for who asks."""
         what = f"internal error: {type(error).__name__}: {error}".replace("\n", " ")
-        next_step = (
-            "Run again with -vv for the traceback and report it; what was bought is in the ledger: broker status"
-        )
+        next_step = "Run again with -vv for the traceback and report it; what was bought: broker status"
         self._err(f"broker: {what}. {next_step}")
         if self.verbosity > 1:
             self._err("".join(traceback.format_exception(error)).rstrip())

@@ -29,13 +29,17 @@ def report_csv(report: Report) -> str:
     """One line a group; amounts in US dollars, to a millionth."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([report.by.value, *(f"{name}_usd_{end}" for name in _FIGURES for end in ("low", "high"))] + _TAIL)
+    writer.writerow([report.by.value, *_columns(), *_TAIL])
     writer.writerows(_csv_row(line) for line in report.lines)
     return out.getvalue().rstrip("\n")
 
 
 _FIGURES = ("spent", "used", "idle")
 _TAIL = ["committed_usd", "unpriced_instance_hours"]
+
+
+def _columns() -> list[str]:
+    return [f"{name}_usd_{end}" for name in _FIGURES for end in ("low", "high")]
 
 
 def _csv_row(line: Line) -> list[str]:

@@ -1,0 +1,44 @@
+"""Commands that set things up: `init`, `sandbox`, `demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker.cli.common import Common, command
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "init", ("broker init", "broker init demo --sandbox"))(_init)
+    command(app, "sandbox", ("broker sandbox", "broker sandbox --port 8080 --speed 60 --world world.json"))(_sandbox)
+
+
+def _init(
+    common: Common,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put them.")] = Path(),
+    sandbox: Annotated[bool, typer.Option("--sandbox", help="Point it at the built-in clouds.")] = False,
+) -> None:
+    """Write a starter broker.toml and an empty state."""
+    from broker import initial
+    from broker.view.setup import init_json, init_text
+
+    made = initial.init(folder, sandbox=sandbox, state=common.state)
+    common.console.answer(init_json(made) if common.json else init_text(made))
+
+
+def _sandbox(
+    common: Common,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same clouds.")] = 0,
+    speed: Annotated[float, typer.Option(min=0, help="Simulated seconds a second; 0 stands still.")] = 1.0,
+    busy: Annotated[float, typer.Option(min=0, max=1, help="How much other tenants take, 0 to 1.")] = 0.3,
+    world: Annotated[Path | None, typer.Option(help="Keep the clouds in this file.")] = None,
+) -> None:
+    """Run the three built-in clouds, and say how to reach them."""
+    from broker.local_clouds import serving
+    from broker.view.setup import sandbox_json, sandbox_text
+
+    with serving(port=port, seed=seed, speed=speed, busy=busy, world=world) as clouds:
+        common.console.answer(sandbox_json(clouds) if common.json else sandbox_text(clouds))
+        common.console.remark("Serving until interrupted (Ctrl-C).")
+        clouds.wait()

@@ -1,0 +1,83 @@
+"""`init`: a starter configuration, a state with a lineage of its own, and for the sandbox a world and a queue."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from broker.clock import WallClock
+from broker.config.starter import SANDBOX_QUEUE, sandbox_starter, starter
+from broker.errors import UsageError
+
+CONFIG = "broker.toml"
+STATE = "state.db"
+WORLD = "world.json"
+QUEUE = "queue.csv"
+WORLD_START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
+"""When the sandbox begins: the jobs of its queue have just been submitted."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written. `kept` was there already and was left as it is."""
+
+    folder: Path
+    config: Path
+    state: Path
+    lineage: str
+    files: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    sandbox: bool
+
+
+def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
+    """Nothing that exists is overwritten. Raises UsageError for a folder that cannot be made, StateError for a state
+    that exists.
+    """
+    from state.store import Store
+
+    config, database = folder / CONFIG, Path(state) if state else folder / STATE
+    texts = {config: sandbox_starter(), folder / QUEUE: SANDBOX_QUEUE} if sandbox else {config: starter()}
+    if config.exists():
+        raise UsageError(f"{config} exists already", next_step="Use it, or give another folder: broker init DIR")
+    _make(folder)
+    with Store.create(database, now=WORLD_START if sandbox else WallClock().now()) as store:
+        lineage = store.lineage
+    kept = [path for path in texts if path.exists()]
+    written = [path for path, text in texts.items() if path not in kept and _write(path, text)]
+    if sandbox:
+        _world(folder / WORLD, written, kept)
+    return Made(
+        folder=folder,
+        config=config,
+        state=database,
+        lineage=lineage,
+        files=tuple(written),
+        kept=tuple(kept),
+        sandbox=sandbox,
+    )
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {folder}: {error.strerror}", next_step="Give another DIR") from None
+
+
+def _write(path: Path, text: str) -> bool:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", next_step="Check the folder's mode") from None
+    return True
+
+
+def _world(path: Path, written: list[Path], kept: list[Path]) -> None:
+    """Clouds whose time goes on as the real one does."""
+    from providers.sandbox.local import Sandbox
+
+    if path.exists():
+        kept.append(path)
+        return
+    Sandbox(start=WORLD_START, speed=1.0).save(path)
+    written.append(path)

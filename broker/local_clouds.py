@@ -1,0 +1,38 @@
+"""`sandbox`: the built-in clouds in the foreground, for other programs to use."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from broker.errors import UsageError
+from providers.sandbox.local import Sandbox
+
+
+class Clouds:
+    """How to reach a sandbox that runs."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.endpoint: str = sandbox.endpoint
+        self.now: datetime = sandbox.clock.now()
+        self.env: Mapping[str, str] = sandbox.env()
+        self.code: Mapping[str, str] = sandbox.code_lines()
+
+    def wait(self) -> None:
+        """Until the process is interrupted."""
+        threading.Event().wait()
+
+
+@contextmanager
+def serving(*, port: int, seed: int, speed: float, busy: float, world: Path | None) -> Iterator[Clouds]:
+    """Raises UsageError where the port is taken."""
+    sandbox = Sandbox(seed=seed, speed=speed, busy=busy, port=port, path=world)
+    try:
+        sandbox.start()
+    except OSError as error:
+        raise UsageError(f"cannot listen on port {port}: {error.strerror}", next_step="Give another --port") from None
+    try:
+        yield Clouds(sandbox)
+    finally:
+        sandbox.stop()

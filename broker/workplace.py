@@ -1,0 +1,113 @@
+"""What a command works with: the configuration, the time, the state and the clouds, opened late and closed surely."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker.clock import Clock, FixedClock, WallClock
+from broker.config import Config, at_endpoints, load, name_of
+from broker.errors import InputError
+from broker.model.place import ProviderName
+
+if TYPE_CHECKING:
+    from providers.base import Provider
+    from state.store import Store
+
+
+class Workplace:
+    """`providers` and `store` cost time to load and are made when first asked for."""
+
+    def __init__(self, config: Config, clock: Clock, closing: ExitStack, *, read_only: bool) -> None:
+        self.config = config
+        self.clock = clock
+        self._closing = closing
+        self._read_only = read_only
+
+    @cached_property
+    def store(self) -> "Store":
+        from state.store import Store
+
+        return self._closing.enter_context(Store.open(self.config.state, read_only=self._read_only))
+
+    @cached_property
+    def providers(self) -> "Mapping[ProviderName, Provider]":
+        from providers.connect import connect
+
+        return {name_of(settings): connect(settings, self.clock) for settings in self.config.providers}
+
+    @property
+    def frozen_by(self) -> str:
+        """The freeze file, while it exists."""
+        return str(self.config.freeze_file) if self.config.freeze_file.exists() else ""
+
+
+@contextmanager
+def workplace(path: Path, *, flags: Mapping[str, str], read_only: bool = False) -> Iterator[Workplace]:
+    """With a sandbox world, its clouds are served for as long as the command runs."""
+    config = load(path, flags=flags, env=os.environ)
+    with ExitStack() as closing:
+        clock: Clock
+        if config.sandbox and config.sandbox.world:
+            from providers.sandbox.local import embedded
+
+            sandbox = closing.enter_context(embedded(_existing(config.sandbox.world)))
+            config = at_endpoints(config, dict.fromkeys(ProviderName, sandbox.endpoint))
+            clock = sandbox.clock
+        else:
+            clock = clock_of(config)
+        yield Workplace(config, clock, closing, read_only=read_only)
+
+
+def clock_of(config: Config) -> Clock:
+    """The sandbox's time where the clouds are one, else the time of day."""
+    if config.sandbox is None:
+        return WallClock()
+    if config.sandbox.world:
+        return _saved_clock(_existing(config.sandbox.world))
+    return _running_clock(config.sandbox.endpoints[0][1])
+
+
+def _existing(world: Path) -> Path:
+    if not world.exists():
+        raise InputError(f"there is no sandbox world {world}", next_step="Make one: broker init DIR --sandbox")
+    return world
+
+
+class _Clocked(msgspec.Struct):
+    """The part of a saved world that says what time it is."""
+
+    clock: msgspec.Raw
+
+
+def _saved_clock(world: Path) -> Clock:
+    from providers.sandbox.clock import ClockState, WorldClock
+
+    clock = WorldClock()
+    try:
+        clock.state = msgspec.json.decode(msgspec.json.decode(world.read_bytes(), type=_Clocked).clock, type=ClockState)
+    except msgspec.MsgspecError as error:
+        raise InputError(f"{world} is not a sandbox world: {error}", next_step="broker init DIR --sandbox") from None
+    return clock
+
+
+class _Now(msgspec.Struct):
+    now: datetime
+
+
+def _running_clock(endpoint: str) -> Clock:
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from providers.sandbox.control import PREFIX
+
+    try:
+        with urlopen(f"{endpoint}{PREFIX}health", timeout=10) as reply:
+            return FixedClock(msgspec.json.decode(reply.read(), type=_Now).now)
+    except (URLError, OSError, msgspec.MsgspecError):
+        raise InputError(f"no sandbox answers at {endpoint}", next_step="Start it: broker sandbox --port ...") from None

@@ -1,0 +1,118 @@
+"""How every command behaves: flags, usage errors, exit codes, one line on stderr, JSON on stdout."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker import __version__
+from tests.cli.conftest import Broker
+
+
+def test_version(broker: Broker) -> None:
+    assert broker("--version")[:2] == (0, f"broker {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--bogus"], ["bogus"], ["status", "--bogus"], ["report", "--by", "moon"], [], ["state"]]
+)
+def test_wrong_usage_exits_1_with_one_line_that_names_the_help(broker: Broker, arguments: list[str]) -> None:
+    ran = broker(*arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("broker: ")
+    assert "--help" in ran.err
+
+
+def test_common_flags_stand_before_or_after_the_command(broker: Broker, demo: Path) -> None:
+    before = broker("-c", demo, "--json", "status")
+    after = broker("status", "-c", demo, "--json")
+    assert before.document["kind"] == after.document["kind"] == "status"
+
+
+@pytest.mark.parametrize(("name", "value"), [("BROKER_CONFIG", None), ("BROKER_JSON", "1")])
+def test_common_flags_are_variables_too(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str | None
+) -> None:
+    monkeypatch.setenv(name, value or str(demo))
+    ran = broker("status", *(["-c", demo] if value else []))
+    assert ran.code == 0
+    assert ran.out.startswith("{") == (name == "BROKER_JSON")
+
+
+def test_a_flag_wins_over_the_variable_and_the_variable_over_the_file(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROKER_STATE", "of-variable.db")
+    assert "of-flag.db" in broker("status", "-c", demo, "--state", "of-flag.db").err
+    assert "of-variable.db" in broker("status", "-c", demo).err
+
+
+def test_an_error_is_a_document_too_with_json(broker: Broker) -> None:
+    ran = broker("status", "-c", "nowhere.toml", "--json")
+    assert ran.code == 1
+    assert ran.document["kind"] == "error"
+    assert "nowhere.toml" in ran.document["what"]
+    assert "nowhere.toml" in ran.err
+
+
+def test_no_traceback_without_vv(broker: Broker) -> None:
+    assert "Traceback" not in broker("status", "-c", "nowhere.toml", "-v").err
+    assert "Traceback" in broker("status", "-c", "nowhere.toml", "-vv").err
+
+
+def test_what_nobody_foresaw_is_one_line_too(broker: Broker, monkeypatch: pytest.MonkeyPatch, demo: Path) -> None:
+    def burst(*_: object, **__: object) -> None:
+        raise RuntimeError("boom\nboom")
+
+    monkeypatch.setattr("broker.standpoint.load", burst)
+    ran = broker("status", "-c", demo)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "RuntimeError: boom boom" in ran.err
+
+
+def test_interrupted_exits_130(broker: Broker, monkeypatch: pytest.MonkeyPatch, demo: Path) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("broker.standpoint.load", stop)
+    ran = broker("status", "-c", demo)
+    assert (ran.code, ran.out) == (130, "")
+    assert "interrupted" in ran.err
+
+
+def test_no_colour_where_nobody_looks(broker: Broker, demo: Path) -> None:
+    assert "\x1b" not in broker("status", "-c", demo).out
+
+
+def test_init_overwrites_nothing(broker: Broker, demo: Path) -> None:
+    before = demo.read_bytes()
+    ran = broker("init", "demo", "--sandbox")
+    assert ran.code == 1
+    assert "exists already" in ran.err
+    assert demo.read_bytes() == before
+
+
+def test_init_for_real_clouds_watches_only(broker: Broker, tmp_path: Path) -> None:
+    assert broker("init").code == 0
+    assert 'mode = "observe"' in (tmp_path / "broker.toml").read_text()
+    assert (tmp_path / "state.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_init_says_what_it_made(broker: Broker) -> None:
+    made = broker("init", "here", "--sandbox", "--json").document
+    assert made["written"] == ["here/broker.toml", "here/queue.csv", "here/world.json"]
+    assert len(made["lineage"]) == 12
+
+
+def test_an_unknown_reservation_is_named_with_what_to_do(broker: Broker, demo: Path) -> None:
+    ran = broker("status", "cr-nowhere", "-c", demo)
+    assert ran.code == 1
+    assert "cr-nowhere" in ran.err
+    assert "broker status" in ran.err
+
+
+def test_a_report_of_nothing(broker: Broker, demo: Path) -> None:
+    assert broker("report", "-c", demo, "--format", "csv").out.startswith("tenant,spent_usd_low,spent_usd_high")
+    assert json.loads(broker("report", "-c", demo, "--format", "json").out)["report"]["total"]["spent"]["low"] == "0"
+    assert broker("report", "-c", demo, "--since", "yesterday-ish").code == 1
