@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
+from broker.clock import Clock
 from broker.model.gpu import satisfies
 from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
@@ -25,9 +26,9 @@ class Aws:
 
     name = ProviderName.AWS
 
-    def __init__(self, settings: AwsSettings, wire: Wire | None = None) -> None:
+    def __init__(self, settings: AwsSettings, clock: Clock, wire: Wire | None = None) -> None:
         self._settings = settings
-        self._wire = wire or Wire(settings)
+        self._wire = wire or Wire(settings, clock)
         self._listing = Listing(self._wire)
         self._changes = Changes(self._wire, self._listing)
         self._look = Look(self._listing)

@@ -40,14 +40,17 @@ class Changes:
         if request.to_count < before.committed_count:
             raise Conflict(MODIFY, code="commitment", message=f"{before.committed_count} instances are committed")
         call = self._wire.send if request.grows else self._wire.repeat
-        asked = {"CapacityReservationId": request.reservation_id, "InstanceCount": request.to_count}
-        _said_yes(MODIFY, call(request.place.scope, MODIFY, **asked))
+        id, count = request.reservation_id, request.to_count
+        _said_yes(MODIFY, call(request.place.scope, MODIFY, CapacityReservationId=id, InstanceCount=count))
         return msgspec.structs.replace(before, count=request.to_count)
 
     def set_end(self, request: EndRequest) -> Reservation:
         before = self._before(request)
-        asked = {"CapacityReservationId": request.reservation_id, "EndDate": request.to_end, "EndDateType": "limited"}
-        _said_yes(MODIFY, self._wire.repeat(request.place.scope, MODIFY, **asked))
+        id, end = request.reservation_id, request.to_end
+        reply = self._wire.repeat(
+            request.place.scope, MODIFY, CapacityReservationId=id, EndDate=end, EndDateType="limited"
+        )
+        _said_yes(MODIFY, reply)
         return msgspec.structs.replace(before, ends=request.to_end, usable_until=request.to_end)
 
     def release(self, request: ReleaseRequest) -> Reservation:

@@ -1,7 +1,7 @@
 """From AWS's words to ours. Tolerant: a field that is missing or new never loses a reservation. Pure."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -52,7 +52,8 @@ def reservation(
     shape = shape_of(ProviderName.AWS, machine_type)
     count = _count(raw, tags, fallback)
     block = is_block(raw, tags)
-    ends = raw.get("EndDate")
+    ends = _utc(raw.get("EndDate"))
+    starts = _utc(raw.get("StartDate"))
     commitment = raw.get("CommitmentInfo", {})
     return Reservation(
         id=id,
@@ -64,12 +65,12 @@ def reservation(
         gpu_model=shape.gpu_model if shape else None,
         gpus_per_instance=shape.gpus if shape else 0,
         used=_used(raw, state, count),
-        billed_from=raw.get("StartDate"),
-        usable_from=raw.get("StartDate") if state is ReservationState.SCHEDULED else None,
+        billed_from=starts,
+        usable_from=starts if state is ReservationState.SCHEDULED else None,
         usable_until=_usable_until(machine_type, ends, block=block),
         ends=ends,
         committed_count=count if block else commitment.get("CommittedInstanceCount", 0),
-        committed_until=ends if block else commitment.get("CommitmentEndDate"),
+        committed_until=ends if block else _utc(commitment.get("CommitmentEndDate")),
         targeted=_targeted(raw, fallback, block=block),
         interruptible=bool(raw.get("Interruptible", False)),
         match=match_of(raw) or (fallback.match if fallback else ()),
@@ -92,6 +93,11 @@ def match_of(raw: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What an instance must have equal to be able to consume it."""
     fields = (("placement_group", "PlacementGroupArn"), ("platform", "InstancePlatform"), ("tenancy", "Tenancy"))
     return tuple((name, str(raw[field])) for name, field in fields if raw.get(field))
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    """botocore reads times in this machine's zone."""
+    return at.astimezone(UTC) if at else None
 
 
 def _place(raw: Mapping[str, Any], scope: Scope, fallback: Reservation | None) -> Place:

@@ -6,6 +6,7 @@ botocore's own retries are off for every client, so that what is tried again, an
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import tenacity
@@ -14,6 +15,7 @@ from botocore.config import Config
 from botocore.credentials import DeferredRefreshableCredentials, create_assume_role_refresher
 from botocore.session import Session
 
+from broker.clock import Clock
 from broker.model.place import Scope
 from providers.aws import failures
 from providers.base import Ambiguous, BrokenReply, Throttled, Unreachable
@@ -22,6 +24,7 @@ from providers.settings import AwsSettings
 _PASSING = (Throttled, Ambiguous, Unreachable, BrokenReply)
 _LONGEST_PAUSE_S = 30.0
 _CONNECT_S = 10.0
+_COOL_DOWN = timedelta(minutes=1)
 _SESSION_NAME = "gpu-capacity-broker"
 SANDBOX_KEY = "sandbox"
 """What signs requests to the sandbox, which checks no signature."""
@@ -30,18 +33,19 @@ SANDBOX_KEY = "sandbox"
 class Wire:
     """Safe to use from several threads. Everything it raises is a ProviderError.
 
-    After a scope has been throttled to the last attempt, reads there are not tried again for the life of this
-    object: hammering an account that is over its limit keeps it over.
+    After a scope has been throttled to the last attempt, a call there is tried once only for the next minute:
+    hammering an account that is over its limit keeps it over.
     """
 
-    def __init__(self, settings: AwsSettings, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, settings: AwsSettings, clock: Clock, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._settings = settings
+        self._clock = clock
         self._sleep = sleep
         self._accounts = {account.name: account for account in settings.accounts}
         self._lock = threading.RLock()
         self._sessions: dict[str, Any] = {}
         self._clients: dict[tuple[str, str, str], Any] = {}
-        self._throttled: set[Scope] = set()
+        self._throttled: dict[Scope, datetime] = {}
         self._config = Config(
             retries={"total_max_attempts": 1, "mode": "standard"},
             connect_timeout=min(_CONNECT_S, settings.timeout.total_seconds()),
@@ -60,7 +64,8 @@ class Wire:
 
     def repeat(self, scope: Scope, operation: str, service: str = "ec2", **parameters: Any) -> dict[str, Any]:
         """As `send`, tried again while the failure may pass: for reads, and for what is safe to do twice."""
-        attempts = 1 if scope in self._throttled else self._settings.read_attempts
+        now = self._clock.now()
+        attempts = 1 if now < self._throttled.get(scope, now) else self._settings.read_attempts
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_PASSING),
             stop=tenacity.stop_after_attempt(attempts),
@@ -71,7 +76,7 @@ class Wire:
         try:
             reply: dict[str, Any] = retrying(self.send, scope, operation, service, **parameters)
         except Throttled:
-            self._throttled.add(scope)
+            self._throttled[scope] = now + _COOL_DOWN
             raise
         return reply
 
