@@ -9,7 +9,6 @@ from typing import Any
 
 from azure.core.credentials import AccessToken
 from azure.core.pipeline import policies
-from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 from azure.mgmt.core.policies import ARMChallengeAuthenticationPolicy
 
@@ -29,7 +28,11 @@ class SandboxCredential:
 
 def credential_for(settings: AzureSettings) -> Any:
     """The SDK's own default chain, or made-up credentials for the sandbox."""
-    return SandboxCredential() if settings.sandbox else DefaultAzureCredential()
+    if settings.sandbox:
+        return SandboxCredential()
+    from azure.identity import DefaultAzureCredential  # takes its time, and the sandbox does without
+
+    return DefaultAzureCredential()
 
 
 def compute_client(settings: AzureSettings, subscription: str, credential: Any) -> Any:

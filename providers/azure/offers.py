@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 
+from broker.model.gpu import satisfies
 from broker.model.offer import Offer, Shape
 from broker.model.place import Place, ProviderName, Scope
 from providers.azure.calls import Calls
@@ -88,7 +89,7 @@ def _shape(sku: SkuBody) -> Shape | None:
 
 
 def _wanted(shape: Shape, gpu_models: Collection[str]) -> bool:
-    return not gpu_models or shape.gpu_model in gpu_models
+    return not gpu_models or any(satisfies(wanted, shape.gpu_model) for wanted in gpu_models)
 
 
 def _capability(sku: SkuBody, name: str) -> str:
