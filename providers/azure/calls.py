@@ -67,6 +67,20 @@ class Calls:
         answer: T = retrying(self.once, operation, call)
         return answer
 
+    def listed(self, operation: str, pages: Callable[..., Any]) -> list[dict[str, Any]]:
+        """Everything on all pages. `pages` is given the client and the options of its call.
+
+        The SDK takes a page without its list for an empty one; here it is a broken reply.
+        """
+
+        def check(response: Any) -> None:
+            body = response.http_response.json() if response.http_response.status_code == 200 else {"value": []}
+            if not isinstance(body, dict) or not isinstance(body.get("value"), list):
+                raise BrokenReply(operation, message="a page without its list")
+
+        options = {"raw_response_hook": check}
+        return self.read(operation, lambda client: [item.as_dict() for item in pages(client, options)])
+
     def operate(self, operation: str, begin: Callable[[Any, Any], Any]) -> Any | None:
         """Start a long-running operation, once, and wait: the resource it left, None while it is not over."""
         poller = self.once(operation, lambda client: begin(client, self._polling(operation)))

@@ -58,6 +58,7 @@ def _policies(settings: AzureSettings, credential: Any) -> list[Any]:
         policies.RequestIdPolicy(),
         policies.UserAgentPolicy(sdk_moniker="gpu-capacity-broker"),
         policies.ProxyPolicy(),
+        policies.CustomHookPolicy(),
         policies.ContentDecodePolicy(),
         sdk_retries(),
         _authentication(settings, credential),

@@ -51,7 +51,7 @@ def make(calls: Calls, spot: Spot, region: str, zone: str, tags: dict[str, str])
 
 def every(calls: Calls, scope: Scope) -> tuple[Member, ...]:
     """All groups of the region, all pages, whoever owns them. Azure lists every region at once."""
-    bodies = calls.read(LIST, lambda c: [g.as_dict() for g in c.capacity_reservation_groups.list_by_subscription()])
+    bodies = calls.listed(LIST, lambda c, options: c.capacity_reservation_groups.list_by_subscription(**options))
     members = (_member(parsed(LIST, body, GroupBody)) for body in bodies)
     return tuple(m for m in members if region_of(m.group.location) == scope.region)
 
@@ -96,20 +96,27 @@ def _contents(calls: Calls, member: Member, scope: Scope, now: datetime) -> Iter
     """Nothing for a group that went while we were looking."""
     spot = member.spot
     with suppress(NotFound):
-        bodies = calls.read(MEMBERS, lambda c: _listed(c, spot))
+        bodies = calls.listed(MEMBERS, lambda c, options: _members(c, spot, options))
         group = calls.read(GET, lambda c: _viewed(c, spot)) if bodies else None
         views = _views(parsed(GET, group, GroupBody)) if group else {}
         for raw in bodies:
             body = parsed(MEMBERS, raw, ReservationBody)
             name = name_in(MEMBERS, body)
-            seen = states.with_view(body, views.get(name.lower()))
+            seen = _whole(states.with_view(body, views.get(name.lower())))
             at = Spot(spot.resource_group, spot.group, name)
             yield states.reservation(seen, at, scope, member.group, now)
 
 
-def _listed(client: Any, spot: Spot) -> list[Any]:
-    listing = client.capacity_reservations.list_by_capacity_reservation_group(spot.resource_group, spot.group)
-    return [body.as_dict() for body in listing]
+def _members(client: Any, spot: Spot, options: dict[str, Any]) -> Any:
+    group = (spot.resource_group, spot.group)
+    return client.capacity_reservations.list_by_capacity_reservation_group(*group, **options)
+
+
+def _whole(body: ReservationBody) -> ReservationBody:
+    """Without its size and count it would count as nothing, and be bought again."""
+    if not body.sku.name or (states.current_capacity(body) is None and body.sku.capacity is None):
+        raise BrokenReply(MEMBERS, message="a capacity reservation without its size or count")
+    return body
 
 
 def _viewed(client: Any, spot: Spot) -> Any:
@@ -122,8 +129,8 @@ def _views(group: GroupBody) -> dict[str, Any]:
 
 
 def _member(group: GroupBody) -> Member:
-    if not group.id:
-        raise BrokenReply(LIST, message="a capacity reservation group without an id")
+    if not group.id or not group.location:
+        raise BrokenReply(LIST, message="a capacity reservation group without an id or a location")
     return Member(Spot.from_id(group.id), group)
 
 

@@ -22,7 +22,7 @@ TARGETED = "targeted"
 def offers(calls: Calls, scope: Scope, gpu_models: Collection[str]) -> tuple[Offer, ...]:
     """One for each GPU size and zone, and one without a zone; those that cannot be reserved say why not."""
     where = f"location eq '{scope.region}'"
-    raw = calls.read(SKUS, lambda client: [sku.as_dict() for sku in client.resource_skus.list(filter=where)])
+    raw = calls.listed(SKUS, lambda client, options: client.resource_skus.list(filter=where, **options))
     skus = (parsed(SKUS, body, SkuBody) for body in raw)
     sizes = [(sku, shape) for sku in skus if (shape := _shape(sku)) and _wanted(shape, gpu_models)]
     left = _left(calls, scope) if sizes else {}

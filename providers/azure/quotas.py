@@ -12,7 +12,7 @@ REGIONAL = "cores"
 
 def quotas(calls: Calls, scope: Scope) -> tuple[Quota, ...]:
     """Those that are counted in vCPUs."""
-    raw = calls.read(USAGES, lambda client: [usage.as_dict() for usage in client.usage.list(scope.region)])
+    raw = calls.listed(USAGES, lambda client, options: client.usage.list(scope.region, **options))
     usages = (parsed(USAGES, body, UsageBody) for body in raw)
     return tuple(
         Quota(scope=scope, name=usage.name.value, unit="vcpus", limit=usage.limit, used=usage.current_value)

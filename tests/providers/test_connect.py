@@ -7,7 +7,7 @@ from broker.clock import FixedClock
 from broker.model.place import ProviderName, Scope
 from providers.connect import connect
 from providers.sandbox.clock import DEFAULT_START
-from providers.settings import GcpProject, GcpSettings
+from providers.settings import AzureSettings, AzureSubscription, GcpProject, GcpSettings
 
 
 def test_settings_of_a_cloud_connect_to_it() -> None:
@@ -16,6 +16,12 @@ def test_settings_of_a_cloud_connect_to_it() -> None:
 
     assert gcp.name is ProviderName.GCP
     assert gcp.scopes() == tuple(Scope(ProviderName.GCP, "research", region) for region in project.regions)
+
+    home = AzureSubscription(subscription="s-1", regions=("eastus",), resource_group="capacity")
+    azure = connect(AzureSettings(subscriptions=(home,)), FixedClock(DEFAULT_START))
+
+    assert azure.name is ProviderName.AZURE
+    assert azure.scopes() == (Scope(ProviderName.AZURE, "s-1", "eastus"),)
 
 
 def test_no_sdk_is_imported_before_its_cloud_is_asked_for() -> None:

@@ -310,6 +310,19 @@ def test_a_listing_that_fails_in_part_fails_whole(
         azure.reservations(SCOPE)
 
 
+@pytest.mark.parametrize(
+    ("operation", "field"), [(GROUP_LIST, "value"), (GROUP_LIST, "location"), (MEMBERS, "value"), (MEMBERS, "sku")]
+)
+def test_a_listing_with_something_missing_is_not_a_shorter_one(
+    operation: str, field: str, azure: Azure, sandbox: Sandbox
+) -> None:
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.MISSING_FIELD, operation, times=None, field=field)
+
+    with pytest.raises(BrokenReply):
+        azure.reservations(SCOPE)
+
+
 def test_a_listing_without_permission_is_denied_and_not_empty(azure: Azure, sandbox: Sandbox) -> None:
     fault(sandbox, FaultKind.ERROR, GROUP_LIST, code="AuthorizationFailed")
 
