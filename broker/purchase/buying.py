@@ -159,9 +159,9 @@ class Buyer:
             return self._nothing_on_offer(need)
         largest = max(dish.gpus for dish in dishes)
         if need.gpus_per_node > largest:
-            numbers = (("gpus_per_node", str(need.gpus_per_node)), ("largest_instance_gpus", str(largest)))
+            wide = (("gpus_per_node", str(need.gpus_per_node)), ("largest_instance_gpus", str(largest)))
             return Reason(
-                f"needs {need.gpus_per_node} GPUs on one node; the largest instance on offer holds {largest}", numbers
+                f"needs {need.gpus_per_node} GPUs on one node; the largest instance on offer holds {largest}", wide
             )
         left, limit = max(self.limit(dish) for dish in dishes)
         numbers = (("instances_left", str(left)), ("nodes", str(need.nodes)), ("gpus", str(need.gpus)))

@@ -1,0 +1,57 @@
+"""What a reader of the plan should know beside its actions."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from broker.model.money import cents
+from broker.model.policy import Policy, Pool
+from broker.model.snapshot import Snapshot
+from broker.purchase.holdings import Lot
+from broker.purchase.needs import Need
+from broker.purchase.pools import allows_place, allows_type
+from broker.purchase.trust import scope_doubt, source_doubt
+from broker.purchase.yard import counts_for, mismatch
+
+
+def notes(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], outside: tuple[Need, ...]) -> tuple[str, ...]:
+    """Doubts about what was seen, supply that nothing can use, and money that idles."""
+    return (
+        *(f"{doubt}: nothing is given back on it" for doubt in _doubts(snapshot, policy)),
+        *_unusable(lots, policy),
+        *_outside(lots, policy, outside),
+    )
+
+
+def _doubts(snapshot: Snapshot, policy: Policy) -> Iterable[str]:
+    sources = (source_doubt(source, snapshot, policy) for source in snapshot.sources)
+    return [doubt for doubt in (*sources, *(scope_doubt(view) for view in snapshot.scopes)) if doubt]
+
+
+def _unusable(lots: tuple[Lot, ...], policy: Policy) -> Iterable[str]:
+    """Supply with the right GPUs in the right place that no launch of the pool would match."""
+    for lot in lots:
+        for pool in policy.pools:
+            if not (allows_place(pool, lot.place) and allows_type(pool, lot.machine_type, lot.gpu_model)):
+                continue
+            difference = mismatch(lot.match, pool.match)
+            if difference:
+                yield f"{lot.id} ({lot.place}) does not serve pool {pool.name}: {difference}"
+
+
+def _outside(lots: tuple[Lot, ...], policy: Policy, outside: tuple[Need, ...]) -> Iterable[str]:
+    """Jobs that run beside what is held, and what idles meanwhile."""
+    for pool in policy.pools:
+        gpus = sum(need.gpus for need in outside if need.pool == pool.name)
+        if not gpus:
+            continue
+        idle, rate = _idle(lots, pool)
+        text = f"idle-while-ondemand: {idle} reserved instances of ours idle at ${cents(rate)}/h meanwhile"
+        yield f"pool {pool.name}: {gpus} GPUs run outside of everything held; nothing is bought for them" + (
+            f"; {text}" if idle else ""
+        )
+
+
+def _idle(lots: tuple[Lot, ...], pool: Pool) -> tuple[int, Decimal]:
+    idle = [lot for lot in lots if lot.ours and lot.reservation is not None and counts_for(lot, pool)]
+    rate = sum(((lot.usd_per_hour or Decimal(0)) * (lot.count - lot.used) for lot in idle), Decimal(0))
+    return sum(lot.count - lot.used for lot in idle), rate

@@ -1,0 +1,62 @@
+"""Whether what was seen is good enough to give something back on: unknown is never empty."""
+
+from broker.model.place import Scope
+from broker.model.policy import Policy, Pool
+from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
+
+
+def doubts(pools: tuple[Pool, ...], scope: Scope, snapshot: Snapshot, policy: Policy) -> str:
+    """What keeps us from giving capacity of these pools in this scope back; "" if nothing does.
+
+    A lot that serves no pool any more is judged by all sources.
+    """
+    sources = [source for source in snapshot.sources if feeds(source, pools)]
+    reasons = [
+        *([] if sources else ["no job source tells what is needed"]),
+        *(reason for source in sources if (reason := source_doubt(source, snapshot, policy))),
+        *(reason for view in snapshot.scopes if _concerns(view, pools, scope) and (reason := scope_doubt(view))),
+    ]
+    if all(view.scope != scope for view in snapshot.scopes):
+        reasons.append(f"{scope} was not listed")
+    return "; ".join(reasons)
+
+
+def feeds(source: SourceView, pools: tuple[Pool, ...]) -> bool:
+    return not source.pools or not pools or any(pool.name in source.pools for pool in pools)
+
+
+def source_doubt(source: SourceView, snapshot: Snapshot, policy: Policy) -> str:
+    if source.trust is not Trust.COMPLETE:
+        return f"job source {source.source} is {source.trust}"
+    return (
+        f"job source {source.source} is {_age_minutes(source, snapshot)} min old"
+        if stale(source, snapshot, policy)
+        else ""
+    )
+
+
+def stale(source: SourceView, snapshot: Snapshot, policy: Policy) -> bool:
+    return source.as_of is not None and snapshot.now - source.as_of > policy.guards.max_data_age
+
+
+def scope_doubt(view: ScopeView) -> str:
+    return "" if view.trust is Trust.COMPLETE else f"{view.scope} is {view.trust}"
+
+
+def _age_minutes(source: SourceView, snapshot: Snapshot) -> int:
+    assert source.as_of is not None
+    return int((snapshot.now - source.as_of).total_seconds() // 60)
+
+
+def _concerns(view: ScopeView, pools: tuple[Pool, ...], scope: Scope) -> bool:
+    """Supply anywhere in a pool's places bears on what the pool can give back."""
+    return view.scope == scope or any(_reaches(pool, view.scope) for pool in pools)
+
+
+def _reaches(pool: Pool, scope: Scope) -> bool:
+    return any(
+        rule.provider == scope.provider
+        and rule.account in (None, scope.account)
+        and rule.region in (None, scope.region)
+        for rule in pool.places
+    )
