@@ -1,0 +1,1 @@
+"""Job sources, each read into `Job`; one module a format, one registry."""

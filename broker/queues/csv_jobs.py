@@ -1,0 +1,98 @@
+"""CSV in the normal form: a header line, then one job a line; comma, semicolon, tab or bar between."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from broker.model.job import Job
+from broker.queues.normal import FIELDS, REQUIRED, field, flat, job
+from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
+
+DELIMITERS = ",;\t|"
+
+
+def suits(first_line: str) -> str:
+    """Why this looks like CSV, "" if it does not."""
+    columns = [field(name) for name in first_line.split(delimiter(first_line))]
+    missing = [name for name in REQUIRED if name not in (column.strip('"') for column in columns)]
+    return "" if missing else f"its first line names the columns {', '.join(REQUIRED)}"
+
+
+def delimiter(first_line: str) -> str:
+    return max(DELIMITERS, key=first_line.count)
+
+
+def read(text: str, context: Context) -> Parsed:
+    """Raises Unreadable."""
+    first_line, line_end, _ = text.lstrip("\r\n").partition("\n")
+    parsed = Parsed()
+    rows = csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter(first_line), strict=True)
+    columns = _columns(rows, bool(line_end), parsed)
+    jobs = list(_jobs(rows, columns, context, parsed))
+    if not text.endswith(("\n", "\r")):
+        parsed.damage("the last line has no line end: the file may be cut off there; end it with a line end")
+    parsed.jobs = latest(jobs, parsed)
+    return parsed
+
+
+def write(jobs: Iterable[Job]) -> str:
+    """Reads back as the same jobs."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in flat(item).items()} for item in jobs)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "[" + ", ".join(_quoted(item) for item in value) + "]" if isinstance(value, list) else value
+
+
+def _quoted(item: str) -> str:
+    return json.dumps(item)
+
+
+def _columns(rows: Iterator[list[str]], ended: bool, parsed: Parsed) -> list[str]:
+    try:
+        columns = [field(name) for name in next(rows)]
+    except (StopIteration, csv.Error):
+        raise Unreadable("has no header line; is it CSV?") from None
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        raise Unreadable(f"its header lacks {', '.join(missing)}; required are {', '.join(REQUIRED)}")
+    if not ended:
+        raise Unreadable("ends within its header line: it is cut off, or still being written")
+    twice = sorted({name for name in columns if name and columns.count(name) > 1})
+    if twice:
+        raise Unreadable(f"has two columns for {', '.join(twice)}; keep one")
+    unknown = [name for name in columns if name not in FIELDS]
+    if unknown:
+        parsed.note(f"columns not used: {', '.join(unknown[:8])}")
+    return columns
+
+
+def _jobs(rows: Iterator[list[str]], columns: list[str], context: Context, parsed: Parsed) -> Iterator[Job]:
+    number = 1
+    while True:
+        number += 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            parsed.quarantine(f"row {number}", Unfit(f"is broken CSV: {error}"))
+            continue
+        if not any(cell.strip() for cell in row):
+            continue
+        try:
+            if len(row) != len(columns):
+                raise Unfit(f"has not the {len(columns)} columns of the header", f"{len(row)} columns")
+            yield job(dict(zip(columns, row, strict=True)), context, f"{context.ref}:{number}", parsed)
+        except Unfit as unfit:
+            parsed.quarantine(f"row {number}", unfit)
+        except Unwanted as unwanted:
+            parsed.drop(unwanted)

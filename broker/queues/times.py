@@ -1,0 +1,90 @@
+"""Times and spans as queues write them -> aware UTC, seconds, or None where the source does not know."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from broker.queues.parsed import Unfit
+
+NOT_KNOWN = frozenset({"", "unknown", "none", "n/a", "na", "nan", "nat", "null", "not_set", "invalid", "-"})
+_NO_LIMIT = NOT_KNOWN | {"unlimited", "infinite", "partition_limit"}
+_EPOCH = re.compile(r"-?\d+(?:\.\d*)?(?:e\+?\d+)?", re.IGNORECASE)
+_OFFSET = re.compile(r"([+-]\d{2})(\d{2})$")
+_SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?:\.\d+)?")
+_SCALES = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+"""From this magnitude on, an epoch is in nanoseconds, microseconds, milliseconds; seconds below (until year 5138)."""
+
+
+def moment(written: object, zone: ZoneInfo | None) -> datetime | None:
+    """An epoch (s, ms, us or ns, by its size) or an ISO time; naive ones are in `zone`. Raises Unfit."""
+    if isinstance(written, bool):
+        raise Unfit("is not a time", written)
+    if isinstance(written, int | float):
+        return _epoch(float(written))
+    if not isinstance(written, str):
+        return None if written is None else _no_time(written)
+    text = written.strip()
+    if text.lower() in NOT_KNOWN:
+        return None
+    return _epoch(float(text)) if _EPOCH.fullmatch(text) else _iso(text, zone)
+
+
+def _no_time(written: object) -> None:
+    raise Unfit("is not a time", written)
+
+
+def _epoch(value: float) -> datetime | None:
+    """0 and below mean "not known" in every queue that writes epochs."""
+    if not value > 0:
+        return None
+    scale = next((scale for least, scale in _SCALES if value >= least), 1)
+    try:
+        return datetime.fromtimestamp(value / scale, UTC)
+    except (OverflowError, ValueError, OSError):
+        raise Unfit("is not a time", value) from None
+
+
+def _iso(text: str, zone: ZoneInfo | None) -> datetime:
+    try:
+        found = datetime.fromisoformat(_OFFSET.sub(r"\1:\2", text))
+    except ValueError:
+        raise Unfit("is not a time (ISO 8601 or epoch seconds; for Slurm set SLURM_TIME_FORMAT=%s)", text) from None
+    if found.tzinfo is None:
+        found = _placed(found, zone)
+    try:
+        return found.astimezone(UTC)
+    except OverflowError:
+        raise Unfit("is not a time", text) from None
+
+
+def _placed(naive: datetime, zone: ZoneInfo | None) -> datetime:
+    """Of an hour that happens twice the earlier one; an hour that is skipped moves forward."""
+    if zone is None:
+        raise Unfit('is a time without a zone; set timezone, or write "Z" or an offset', naive.isoformat())
+    return naive.replace(tzinfo=zone, fold=0)
+
+
+def limit_minutes(written: object) -> int | None:
+    """A limit in whole minutes, or one of the words for none -> seconds. Raises Unfit."""
+    text = str(written or "").strip()
+    if text.lower() in _NO_LIMIT:
+        return None
+    if not text.isdigit():
+        return span(text)
+    return int(text) * 60
+
+
+def span(written: str) -> int | None:
+    """`[DD-[HH:]]MM:SS`, `DD-HH`, `MM`, or one of the words for no limit -> seconds. Raises Unfit."""
+    text = written.strip()
+    if text.lower() in _NO_LIMIT:
+        return None
+    match = _SPAN.fullmatch(text)
+    if not match:
+        raise Unfit("is not a time limit such as 1-12:00:00", written)
+    parts = [int(part) for part in match["parts"].split(":")]
+    if match["days"]:
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+    else:
+        hours, minutes, seconds = ([0, *parts, 0] if len(parts) == 1 else [0] * (3 - len(parts)) + parts)[:3]
+    return int(timedelta(int(match["days"] or 0), hours=hours, minutes=minutes, seconds=seconds).total_seconds())

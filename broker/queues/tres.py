@@ -1,0 +1,65 @@
+"""Slurm's words for resources: TRES (`cpu=4,gres/gpu:a100=8`) and GRES (`gpu:a100:8(S:0-1)`)."""
+
+import re
+from typing import NamedTuple
+
+from broker.model.gpu import normalise
+from broker.queues.parsed import Unfit
+
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_BRACKETS = re.compile(r"\([^()]*\)")
+_COUNT = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
+_FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
+
+
+class Gpus(NamedTuple):
+    """`count` whole GPUs of the model named `kind` (None: not named). `fractions` counts pieces of GPUs (MIG)."""
+
+    count: int = 0
+    kind: str | None = None
+    fractions: int = 0
+
+
+def gpus(text: str | None) -> Gpus:
+    """The GPUs in one TRES or GRES text. Where a total stands beside types, the total counts and the types name it.
+
+    Raises Unfit for a GPU entry that cannot be understood: it must not be taken for none.
+    """
+    if not text or "gpu" not in text.lower():
+        return Gpus()
+    total, typed = 0, dict[str, int]()
+    for item in _BRACKETS.sub("", text).split(","):
+        name, count = _item(item.strip())
+        if name is None:
+            total += count
+        elif name:
+            typed[name] = typed.get(name, 0) + count
+    return _summed(total, typed)
+
+
+def _item(item: str) -> tuple[str | None, int]:
+    """(type, count); type None for an untyped GPU, "" for anything that is not a GPU (gpumem, gpuutil, shard)."""
+    kind, *rest = re.split("[:=]", re.sub("^gres[:/]", "", item.lower()))
+    if kind != "gpu":
+        return "", 0
+    counted = _COUNT.fullmatch(rest[-1]) if rest else None
+    names = rest[:-1] if counted else rest
+    if len(names) > 1 or "" in rest:
+        raise Unfit("has a GPU request that cannot be understood", item)
+    count = int(counted[1]) * _UNITS[counted[2]] if counted else 1
+    return (names[0] if names else None), count
+
+
+def _summed(total: int, typed: dict[str, int]) -> Gpus:
+    whole = {name: count for name, count in typed.items() if not _FRACTION.fullmatch(name) and count}
+    fractions = sum(typed.values()) - sum(whole.values())
+    models = {normalise(name) or name for name in whole}
+    count = max(total - fractions, sum(whole.values())) if total else sum(whole.values())
+    return Gpus(count, "+".join(sorted(models)) or None, fractions)
+
+
+def kind_in(features: str | None) -> str | None:
+    """The one GPU model that a constraint such as `a100-80gb&infiniband` names, else None."""
+    words = re.split(r"[&|,*()\[\]\s]+", features or "")
+    models = {model for word in words if (model := normalise(word))}
+    return models.pop() if len(models) == 1 else None
