@@ -1,0 +1,128 @@
+"""Gets the bytes of a queue: from a regular file, or from a command that is stopped when it takes too long."""
+
+import os
+import selectors
+import signal
+import stat
+import subprocess  # noqa: S404 - commands are what the operator configured
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from broker.clock import Clock
+from broker.queues.parsed import Unreadable
+
+_CHUNK = 1 << 16
+_MOST_COMPLAINT = 1 << 16
+
+
+class Fetched(NamedTuple):
+    """`as_of`: the content is no fresher than this."""
+
+    raw: bytes
+    as_of: datetime
+
+
+def file(path: Path, max_bytes: int) -> Fetched:
+    """Raises Unreadable."""
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise Unreadable(f"{path} is not a regular file")
+        if found.st_size > max_bytes:
+            raise Unreadable(f"{path} is larger than {max_bytes} bytes; raise max_size")
+        raw = path.read_bytes()
+        after = path.stat()
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}; check the path and its mode") from None
+    if (after.st_mtime_ns, after.st_size) != (found.st_mtime_ns, found.st_size) or len(raw) != found.st_size:
+        raise Unreadable(f"{path} is being written just now; write to another name and rename it")
+    return Fetched(raw, datetime.fromtimestamp(found.st_mtime, UTC))
+
+
+def command(words: Sequence[str], timeout_s: float, max_bytes: int, clock: Clock) -> Fetched:
+    """Runs it without a shell, in a process group of its own, which is killed as a whole. Raises Unreadable."""
+    begun = clock.now()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - see above
+            list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise Unreadable(f"{words[0]} cannot be started: {error.strerror}; is it installed here?") from None
+    with process:
+        try:
+            out, complaint = _output(process, timeout_s, max_bytes, words[0])
+        finally:
+            _kill_group(process)
+    if process.returncode:
+        raise Unreadable(f"{_shown(words)} failed ({_ending(process.returncode)}){_last_line(complaint)}")
+    if not out.strip():
+        raise Unreadable(f"{_shown(words)} printed nothing{_last_line(complaint)}")
+    return Fetched(out, begun)
+
+
+def _output(process: "subprocess.Popen[bytes]", timeout_s: float, max_bytes: int, name: str) -> tuple[bytes, bytes]:
+    """(stdout, the beginning of stderr), read side by side until both end."""
+    assert process.stdout and process.stderr
+    collected: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    deadline = time.monotonic() + timeout_s
+    with selectors.DefaultSelector() as selector:
+        for pipe in collected:
+            selector.register(pipe, selectors.EVENT_READ)
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            ready = selector.select(left) if left > 0 else []
+            if not ready:
+                raise Unreadable(f"{name} did not end within {timeout_s:g} s and was stopped; raise timeout?")
+            for key, _ in ready:
+                if not _drain(key.fileobj, collected):  # type: ignore[arg-type]
+                    selector.unregister(key.fileobj)
+            if len(collected[process.stdout]) > max_bytes:
+                raise Unreadable(f"{name} printed more than {max_bytes} bytes; raise max_size")
+    return _ended(process, deadline, name, timeout_s, collected)
+
+
+def _ended(
+    process: "subprocess.Popen[bytes]", deadline: float, name: str, timeout_s: float,
+    collected: dict[IO[bytes], bytearray],
+) -> tuple[bytes, bytes]:  # fmt: skip
+    """A program may close its output and go on."""
+    assert process.stdout and process.stderr
+    try:
+        process.wait(max(deadline - time.monotonic(), 0.01))
+    except subprocess.TimeoutExpired:
+        raise Unreadable(f"{name} did not end within {timeout_s:g} s and was stopped; raise timeout?") from None
+    return bytes(collected[process.stdout]), bytes(collected[process.stderr])
+
+
+def _drain(pipe: IO[bytes], collected: dict[IO[bytes], bytearray]) -> bool:
+    """False at the pipe's end."""
+    chunk = os.read(pipe.fileno(), _CHUNK)
+    collected[pipe] += chunk
+    if len(collected) == 2 and len(collected[pipe]) > _MOST_COMPLAINT and pipe is list(collected)[1]:
+        del collected[pipe][:-_MOST_COMPLAINT]
+    return bool(chunk)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """Also what the command left behind: children may hold on after their parent has ended."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _ending(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+def _shown(words: Sequence[str]) -> str:
+    return " ".join(words)[:80]
+
+
+def _last_line(complaint: bytes) -> str:
+    lines = [line.strip() for line in complaint.decode("utf-8", "replace").splitlines() if line.strip()]
+    return f": {lines[-1][:160]}" if lines else "; run it by hand to see why"

@@ -1,0 +1,156 @@
+"""Configured sources -> `SourceView`s. A source that cannot be believed is UNKNOWN with one line that says why."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from broker.clock import Clock
+from broker.config.types import QueueSource
+from broker.model.job import Job
+from broker.model.snapshot import SourceView, Trust
+from broker.queues import encoding, fetch
+from broker.queues.fetch import Fetched
+from broker.queues.parsed import Context, Parsed, Unreadable
+from broker.queues.registry import FORMATS, Detected, detect
+
+FUTURE = timedelta(minutes=5)
+"""How far ahead of our clock a source's time may be before one of the two clocks is wrong."""
+
+
+def read_all(sources: Sequence[QueueSource], clock: Clock) -> tuple[SourceView, ...]:
+    """All sources side by side; a job that two of them report is kept in the one that is believed more."""
+    if not sources:
+        return ()
+    with ThreadPoolExecutor(max_workers=min(len(sources), 16)) as threads:
+        views = list(threads.map(lambda source: read_source(source, clock), sources))
+    return without_doubles(views, [source.precedence for source in sources])
+
+
+def read_source(source: QueueSource, clock: Clock) -> SourceView:
+    """Never raises for anything that is wrong with the source."""
+    try:
+        parts = [_part(source, raw, ref) for raw, ref in _fetched(source, clock)]
+        return _view(source, _joined(parts), clock.now())
+    except Unreadable as why:
+        return unknown(source, str(why))
+
+
+def unknown(source: QueueSource, why: str) -> SourceView:
+    return SourceView(
+        source=source.name,
+        trust=Trust.UNKNOWN,
+        as_of=None,
+        pools=source.pools,
+        problems=(f"queue {source.name}: {why}",),
+    )
+
+
+def detected(source: QueueSource, clock: Clock) -> Detected:
+    """The format of a source (of its first file), and why it is taken for that. Raises Unreadable."""
+    if source.format != "auto":
+        return Detected(source.format, "the configuration says so")
+    (fetched, _), *_ = _fetched(source, clock)
+    return detect(encoding.text(fetched.raw, source.max_bytes))
+
+
+def without_doubles(views: Sequence[SourceView], precedence: Sequence[int]) -> tuple[SourceView, ...]:
+    """Of one job's attempts each is kept once, and of its live attempts only those of the most believed source."""
+    attempts: set[tuple[str, str, int]] = set()
+    known: set[tuple[str, str]] = set()
+    result = list(views)
+    for index in sorted(range(len(views)), key=lambda index: -precedence[index]):
+        jobs = views[index].jobs
+        kept = tuple(job for job in jobs if not _reported(job, attempts, known))
+        attempts |= {(job.cluster, job.id, job.attempt) for job in jobs}
+        known |= {(job.cluster, job.id) for job in jobs}
+        merged = views[index].merged + len(jobs) - len(kept)
+        result[index] = msgspec.structs.replace(views[index], jobs=kept, kept=len(kept), merged=merged)
+    return tuple(result)
+
+
+def _reported(job: Job, attempts: set[tuple[str, str, int]], known: set[tuple[str, str]]) -> bool:
+    return (job.cluster, job.id, job.attempt) in attempts or (job.state.live and (job.cluster, job.id) in known)
+
+
+def _fetched(source: QueueSource, clock: Clock) -> list[tuple[Fetched, str]]:
+    if source.command:
+        seconds = source.timeout.total_seconds()
+        return [(fetch.command(source.command, seconds, source.max_bytes, clock), source.command[0])]
+    if not source.files:
+        raise Unreadable("has neither a file nor a command")
+    return [(fetch.file(path, source.max_bytes), path.name) for path in source.files]
+
+
+def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
+    try:
+        text = encoding.text(fetched.raw, source.max_bytes)
+        name = source.format if source.format != "auto" else detect(text).name
+        zone = ZoneInfo(source.timezone) if source.timezone else None
+        parsed = FORMATS[name].read(text, Context(source.name, source.cluster, source.tenant, zone, ref))
+    except Unreadable as why:
+        raise Unreadable(f"{ref} {why}") from None
+    _freshness(parsed, fetched, from_command=bool(source.command))
+    return parsed
+
+
+def _freshness(parsed: Parsed, fetched: Fetched, *, from_command: bool) -> None:
+    """A command speaks of now, though nothing may have changed for long; a file is as old as the older of its signs."""
+    stated = parsed.as_of
+    parsed.as_of = fetched.as_of if from_command or stated is None else min(stated, fetched.as_of)
+
+
+def _joined(parts: Sequence[Parsed]) -> Parsed:
+    """Several files of one source; of a job that two of them hold the later file counts."""
+    whole = parts[0]
+    for part in parts[1:]:
+        jobs = {(job.cluster, job.id, job.attempt): job for job in [*whole.jobs, *part.jobs]}
+        whole = Parsed(
+            jobs=list(jobs.values()),
+            merged=whole.merged + part.merged + len(whole.jobs) + len(part.jobs) - len(jobs),
+            dropped=whole.dropped + part.dropped,
+            quarantined=whole.quarantined + part.quarantined,
+            examples=part.examples | whole.examples,
+            notes=list(dict.fromkeys([*whole.notes, *part.notes])),
+            whole=whole.whole and part.whole,
+            as_of=min((part.as_of, whole.as_of), key=lambda at: (at is not None, at)),
+        )
+    return whole
+
+
+def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
+    _refuse_age(parsed.as_of, source.max_age, now)
+    faults = parsed.quarantined.total()
+    if faults and not parsed.jobs:
+        raise Unreadable(f"holds no row that can be used: {'; '.join(parsed.account())[:300]}")
+    if not parsed.whole and not parsed.jobs:
+        raise Unreadable("; ".join(parsed.notes)[:300])
+    return SourceView(
+        source=source.name,
+        trust=Trust.COMPLETE if parsed.whole and not faults else Trust.PARTIAL,
+        as_of=parsed.as_of,
+        jobs=tuple(parsed.jobs),
+        rows=parsed.rows,
+        kept=len(parsed.jobs),
+        merged=parsed.merged,
+        dropped=parsed.dropped.total(),
+        quarantined=faults,
+        pools=source.pools,
+        problems=tuple(f"queue {source.name}: {line}" for line in parsed.account()),
+    )
+
+
+def _refuse_age(as_of: datetime | None, max_age: timedelta, now: datetime) -> None:
+    if as_of is None:
+        return
+    if as_of > now + FUTURE:
+        raise Unreadable(f"is dated {_span(as_of - now)} in the future; one of the two clocks is wrong")
+    if now - as_of > max_age:
+        raise Unreadable(f"is {_span(now - as_of)} old, allowed are {_span(max_age)} (max_age); is its writer alive?")
+
+
+def _span(length: timedelta) -> str:
+    minutes = int(length.total_seconds() // 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
