@@ -4,7 +4,7 @@ import os
 import selectors
 import signal
 import stat
-import subprocess  # noqa: S404 - commands are what the operator configured
+import subprocess
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ def command(words: Sequence[str], timeout_s: float, max_bytes: int, clock: Clock
     """Runs it without a shell, in a process group of its own, which is killed as a whole. Raises Unreadable."""
     begun = clock.now()
     try:
-        process = subprocess.Popen(  # noqa: S603 - see above
+        process = subprocess.Popen(
             list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True,
         )  # fmt: skip

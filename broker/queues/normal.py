@@ -160,7 +160,8 @@ class _Getter:
         return None if text.lower() in NOT_KNOWN else text
 
     def time(self, name: str) -> datetime | None:
-        return self._named(name, lambda: moment(self.record.get(name), self._zone))
+        found: datetime | None = self._named(name, lambda: moment(self.record.get(name), self._zone))
+        return found
 
     def count(self, name: str) -> int | None:
         """A whole number of 0 or more."""
@@ -188,7 +189,7 @@ class _Getter:
         """A list, a JSON list in a text, or words with spaces, commas or semicolons between them."""
         value = self.record.get(name)
         if isinstance(value, str) and value.lstrip().startswith("["):
-            value = self._named(name, lambda: _json(value))
+            value = self._named(name, lambda text=value: _json(text))
         if isinstance(value, list):
             return tuple(str(item) for item in value)
         return tuple(word for word in re.split(r"[\s,;]+", self.text(name) or "") if word)

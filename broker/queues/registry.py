@@ -33,7 +33,7 @@ def detect(text: str) -> Detected:
     if first_line.lstrip().lower().startswith(("<!doctype", "<html", "<?xml", "<")):
         raise Unreadable("is a web page (HTML or XML), not a queue; is a login or proxy between?")
     if first_line.lstrip().startswith("{"):
-        return _json(text, first_line)
+        return _json(first_line)
     for name in ("sacct", "jsonl", "csv"):
         if why := FORMATS[name].suits(first_line):
             return Detected(name, why)
@@ -42,7 +42,7 @@ def detect(text: str) -> Detected:
     raise Unreadable(f'is in no format that is known; it begins with "{first_line[:60]}"; set format')
 
 
-def _json(text: str, first_line: str) -> Detected:
+def _json(first_line: str) -> Detected:
     """One document, or one object a line."""
     if first_line.rstrip().endswith("}") and '"jobs":[' not in first_line.replace(" ", ""):
         return Detected("jsonl", FORMATS["jsonl"].suits(first_line))

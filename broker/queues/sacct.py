@@ -58,7 +58,7 @@ def _columns(header: str, *, cut: bool) -> list[str]:
         raise Unreadable("has no header with JobID; leave out -n and use --parsable2")
     missing = [name for name in _NEEDED if name not in columns]
     if missing or not {"reqtres", "alloctres"}.intersection(columns):
-        lacking = ", ".join([*missing, "ReqTRES or AllocTRES"] if not missing else missing)
+        lacking = ", ".join(missing or ["ReqTRES or AllocTRES"])
         raise Unreadable(f"its header lacks {lacking}; name the columns with --format")
     if cut:
         raise Unreadable("ends within its header line: it is cut off, or still being written")
@@ -154,7 +154,7 @@ def _gpus(row: Row, state: JobState) -> Gpus:
     found = given if given.count and state not in (JobState.PENDING, JobState.HELD) else asked
     found = found if found.count else (given if given.count else asked)
     if found.count:
-        return found._replace(kind=found.kind or given.kind or asked.kind)
+        return msgspec.structs.replace(found, kind=found.kind or given.kind or asked.kind)
     raise Unwanted("asks for a fraction of a GPU" if found.fractions else "asks for no GPU")
 
 

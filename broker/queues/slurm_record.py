@@ -14,10 +14,10 @@ from broker.queues.hostlist import names
 from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
 from broker.queues.tres import Gpus, gpus, kind_in
 
-_BASE = frozenset(
-    "PENDING RUNNING SUSPENDED COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE "
-    "OUT_OF_MEMORY".split()
-)
+_BASE = frozenset((
+    "PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED",
+    "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
+))  # fmt: skip
 _HOLD_FLAGS = frozenset({"REQUEUE_HOLD", "SPECIAL_EXIT"})
 _HELD_REASONS = frozenset({"JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "job_requeued_in_held_state"})
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
@@ -212,7 +212,7 @@ def _gpus(record: Record, state: JobState) -> Gpus:
     totals = [gpus(_text(text)) for text in [*texts, record.tres_per_job]]
     found = next((total for total in totals if total.count), None) or _multiplied(record)
     if found.count:
-        return found._replace(kind=found.kind or _kind(record))
+        return msgspec.structs.replace(found, kind=found.kind or _kind(record))
     if found.fractions or any(total.fractions for total in totals):
         raise Unwanted("asks for a fraction of a GPU")
     raise Unwanted("asks for no GPU")
@@ -222,7 +222,7 @@ def _multiplied(record: Record) -> Gpus:
     for text, parts in ((record.tres_per_node, record.node_count), (record.tres_per_task, record.tasks)):
         each = gpus(_text(text))
         if each.count:
-            return each._replace(count=each.count * max(number(parts) or 1, 1))
+            return msgspec.structs.replace(each, count=each.count * max(number(parts) or 1, 1))
     if gpus(_text(record.tres_per_socket)).count:
         raise Unfit("asks for GPUs per socket without a total", _text(record.tres_per_socket))
     return Gpus()

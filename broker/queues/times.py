@@ -21,16 +21,14 @@ def moment(written: object, zone: ZoneInfo | None) -> datetime | None:
         raise Unfit("is not a time", written)
     if isinstance(written, int | float):
         return _epoch(float(written))
+    if written is None:
+        return None
     if not isinstance(written, str):
-        return None if written is None else _no_time(written)
+        raise Unfit("is not a time", written)
     text = written.strip()
     if text.lower() in NOT_KNOWN:
         return None
     return _epoch(float(text)) if _EPOCH.fullmatch(text) else _iso(text, zone)
-
-
-def _no_time(written: object) -> None:
-    raise Unfit("is not a time", written)
 
 
 def _epoch(value: float) -> datetime | None:

@@ -1,7 +1,8 @@
 """Slurm's words for resources: TRES (`cpu=4,gres/gpu:a100=8`) and GRES (`gpu:a100:8(S:0-1)`)."""
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from broker.model.gpu import normalise
 from broker.queues.parsed import Unfit
@@ -12,7 +13,7 @@ _COUNT = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
 
 
-class Gpus(NamedTuple):
+class Gpus(msgspec.Struct, frozen=True):
     """`count` whole GPUs of the model named `kind` (None: not named). `fractions` counts pieces of GPUs (MIG)."""
 
     count: int = 0
