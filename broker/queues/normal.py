@@ -189,7 +189,7 @@ class _Getter:
         """A list, a JSON list in a text, or words with spaces, commas or semicolons between them."""
         value = self.record.get(name)
         if isinstance(value, str) and value.lstrip().startswith("["):
-            value = self._named(name, lambda text=value: _json(text))
+            value = _json(name, value)
         if isinstance(value, list):
             return tuple(str(item) for item in value)
         return tuple(word for word in re.split(r"[\s,;]+", self.text(name) or "") if word)
@@ -201,8 +201,8 @@ class _Getter:
             raise Unfit(f"{name} {unfit.reason}", unfit.value) from None
 
 
-def _json(text: str) -> Any:
+def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise Unfit("is not a list", text) from None
+        raise Unfit(f"{name} is not a list", text) from None

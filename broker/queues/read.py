@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from broker.clock import Clock
+from broker.clock import Clock, WallClock
 from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
@@ -16,23 +16,28 @@ from broker.queues.fetch import Fetched
 from broker.queues.parsed import Context, Parsed, Unreadable
 from broker.queues.registry import FORMATS, Detected, detect
 
+_WALL = WallClock()
 FUTURE = timedelta(minutes=5)
 """How far ahead of our clock a source's time may be before one of the two clocks is wrong."""
 
 
-def read_all(sources: Sequence[QueueSource], clock: Clock) -> tuple[SourceView, ...]:
-    """All sources side by side; a job that two of them report is kept in the one that is believed more."""
+def read_all(sources: Sequence[QueueSource], clock: Clock, wall: Clock = _WALL) -> tuple[SourceView, ...]:
+    """All sources side by side; a job that two of them report is kept in the one that is believed more.
+
+    Files are dated by `wall`, the machine's own clock; their age is then counted back from `clock`, which may be a
+    sandbox's.
+    """
     if not sources:
         return ()
     with ThreadPoolExecutor(max_workers=min(len(sources), 16)) as threads:
-        views = list(threads.map(lambda source: read_source(source, clock), sources))
+        views = list(threads.map(lambda source: read_source(source, clock, wall), sources))
     return without_doubles(views, [source.precedence for source in sources])
 
 
-def read_source(source: QueueSource, clock: Clock) -> SourceView:
+def read_source(source: QueueSource, clock: Clock, wall: Clock = _WALL) -> SourceView:
     """Never raises for anything that is wrong with the source."""
     try:
-        parts = [_part(source, raw, ref) for raw, ref in _fetched(source, clock)]
+        parts = [_part(source, raw, ref) for raw, ref in _fetched(source, clock, wall)]
         return _view(source, _joined(parts), clock.now())
     except Unreadable as why:
         return unknown(source, str(why))
@@ -52,7 +57,7 @@ def detected(source: QueueSource, clock: Clock) -> Detected:
     """The format of a source (of its first file), and why it is taken for that. Raises Unreadable."""
     if source.format != "auto":
         return Detected(source.format, "the configuration says so")
-    (fetched, _), *_ = _fetched(source, clock)
+    (fetched, _), *_ = _fetched(source, clock, _WALL)
     return detect(encoding.text(fetched.raw, source.max_bytes))
 
 
@@ -75,13 +80,15 @@ def _reported(job: Job, attempts: set[tuple[str, str, int]], known: set[tuple[st
     return (job.cluster, job.id, job.attempt) in attempts or (job.state.live and (job.cluster, job.id) in known)
 
 
-def _fetched(source: QueueSource, clock: Clock) -> list[tuple[Fetched, str]]:
+def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetched, str]]:
     if source.command:
         seconds = source.timeout.total_seconds()
         return [(fetch.command(source.command, seconds, source.max_bytes, clock), source.command[0])]
     if not source.files:
         raise Unreadable("has neither a file nor a command")
-    return [(fetch.file(path, source.max_bytes), path.name) for path in source.files]
+    shift = clock.now() - wall.now()
+    found = [(fetch.file(path, source.max_bytes), path.name) for path in source.files]
+    return [(fetched._replace(as_of=fetched.as_of + shift), name) for fetched, name in found]
 
 
 def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
