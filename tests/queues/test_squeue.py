@@ -18,7 +18,8 @@ def record(**changes: Any) -> dict[str, Any]:
         "job_id": 101, "account": "vision", "user_name": "ana", "name": "train", "partition": "gpu", "cluster": "c1",
         "submit_time": SUBMIT, "eligible_time": SUBMIT, "start_time": 0, "end_time": 0, "job_state": ["PENDING"],
         "state_reason": "Resources", "tres_req_str": "cpu=64,mem=512G,node=2,billing=64,gres/gpu=16",
-        "tres_alloc_str": "", "tres_per_node": "gres/gpu:h100:8", "node_count": 2, "time_limit": 720, "priority": 500, "dependency": "",
+        "tres_alloc_str": "", "tres_per_node": "gres/gpu:h100:8", "node_count": 2, "time_limit": 720,
+        "priority": 500, "dependency": "",
     } | changes  # fmt: skip
 
 
