@@ -6,6 +6,7 @@ left without a reservation costs nothing either: the next refusal or release swe
 """
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cached_property
 
 import msgspec
@@ -52,6 +53,7 @@ class Azure:
         self._settings = settings
         self._clock = clock
         self._wait = wait
+        self._husks: dict[Scope, tuple[Reservation, ...]] = {}
 
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
@@ -67,7 +69,9 @@ class Azure:
         return offers(self._of(scope), scope, gpu_models)
 
     def reservations(self, scope: Scope) -> tuple[Reservation, ...]:
-        return groups.reservations(self._of(scope), scope, self._clock.now())
+        found = groups.reservations(self._of(scope), scope, self._clock.now())
+        self._husks[scope] = tuple(r for r in found if r.state is ReservationState.FAILED and r.owner)
+        return found
 
     def quotas(self, scope: Scope) -> tuple[Quota, ...]:
         return quotas(self._of(scope), scope)
@@ -111,7 +115,7 @@ class Azure:
                 return self._hindered(calls, spot, request)
         if spot.alone:
             groups.drop(calls, spot)
-        groups.sweep(calls, request.place.scope, request.lineage)
+        self._sweep(calls, request)
         return self._gone(body, spot, request.place)
 
     def look(self, request: Request) -> Sighting:
@@ -141,16 +145,23 @@ class Azure:
         """Clear away what a refused creation leaves, once it is certain that it holds nothing."""
         if not _answered_no(error):
             raise error
-        calls, scope = self._of(request.place.scope), request.place.scope
         try:
-            left = purchase.find(calls, spot)
-            if left is not None and not states.is_husk(left):
-                return self._seen(left, spot, scope)
-            if left is None or purchase.delete(calls, spot):
-                groups.drop(calls, spot)
+            held = self._clear(self._of(request.place.scope), spot)
         except ProviderError as trouble:
             error.add_note(f"and what it left could not be cleared away: {trouble}")
-        raise error
+            raise error from trouble
+        if held is None:
+            raise error
+        return self._seen(held, spot, request.place.scope)
+
+    def _clear(self, calls: Calls, spot: Spot) -> ReservationBody | None:
+        """Delete a failed creation and its group; what holds something is left alone and returned."""
+        left = purchase.find(calls, spot)
+        if left is not None and not states.is_husk(left):
+            return left
+        if left is None or purchase.delete(calls, spot):
+            groups.drop(calls, spot)
+        return None
 
     # -- the parts of giving back
 
@@ -158,6 +169,16 @@ class Azure:
         owner = owner_of(spot.name, body.tags or {})
         if owner is None or owner.lineage != lineage:
             raise Conflict(purchase.DELETE, message=f"{spot.id} is not this state's: it is left alone")
+
+    def _sweep(self, calls: Calls, request: ReleaseRequest) -> None:
+        """Clear away what holds nothing and is this state's: failed creations that the last listing showed, and
+        empty groups.
+        """
+        for husk in self._husks.pop(request.place.scope, ()):
+            if husk.owner and husk.owner.lineage == request.lineage:
+                with suppress(ProviderError):
+                    self._clear(calls, Spot.from_id(husk.id))
+        groups.sweep(calls, request.place.scope, request.lineage)
 
     def _deleted(self, calls: Calls, spot: Spot) -> bool:
         try:

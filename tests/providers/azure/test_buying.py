@@ -268,6 +268,19 @@ def test_a_group_left_by_a_purchase_that_was_cut_off_is_swept_up(azure: Azure, s
     assert list(client(sandbox).capacity_reservation_groups.list_by_subscription()) == []
 
 
+def test_a_creation_that_failed_later_is_swept_up_once_it_was_listed(azure: Azure, sandbox: Sandbox) -> None:
+    fault(sandbox, FaultKind.FAILS_LATER, delay_s=60, code="AllocationFailed")
+    azure.reserve(reserve_request("later"))
+    azure.reserve(reserve_request())
+    sandbox.advance(timedelta(minutes=1))
+    assert len(azure.reservations(SCOPE)) == 2
+
+    azure.release(release_request())
+
+    assert azure.reservations(SCOPE) == ()
+    assert list(client(sandbox).capacity_reservation_groups.list_by_subscription()) == []
+
+
 def test_groups_of_others_are_never_swept_up(azure: Azure, sandbox: Sandbox) -> None:
     for name in ("theirs", "broker-ba9876543210-k1"):
         client(sandbox).capacity_reservation_groups.create_or_update(RESOURCE_GROUP, name, {"location": REGION})
