@@ -1,6 +1,7 @@
 """Commands that look and change nothing: `check`, `jobs`, `offers`, `status`, `report`."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,8 +27,27 @@ class Group(StrEnum):
 
 
 def add_to(app: typer.Typer) -> None:
+    command(app, "jobs", ("broker jobs", "squeue --json > q.json && broker jobs q.json"))(_jobs)
     command(app, "status", ("broker status", "broker status cr-0123456789abcdef0"))(_status)
     command(app, "report", ("broker report --since 7d --by tenant", "broker report --by pool --format csv"))(_report)
+
+
+def _jobs(
+    common: Common,
+    files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None,
+    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv or jsonl.")] = "auto",
+    timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
+) -> int:
+    """The queue as the broker reads it, by tenant and pool.
+
+    With the rows that were read, kept, merged, dropped and quarantined."""
+    from broker import queue_reading
+    from broker.view.jobs import jobs_json, jobs_text
+
+    read = queue_reading.read(common.path, files or [], source_format, timezone, flags=common.flags)
+    console = common.console
+    console.answer(jobs_json(read) if common.json else jobs_text(read, verbose=console.verbose, paint=console.paint))
+    return read.exit_code
 
 
 def _status(

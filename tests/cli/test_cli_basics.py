@@ -116,3 +116,22 @@ def test_a_report_of_nothing(broker: Broker, demo: Path) -> None:
     assert broker("report", "-c", demo, "--format", "csv").out.startswith("tenant,spent_usd_low,spent_usd_high")
     assert json.loads(broker("report", "-c", demo, "--format", "json").out)["report"]["total"]["spent"]["low"] == "0"
     assert broker("report", "-c", demo, "--since", "yesterday-ish").code == 1
+
+
+def test_jobs_by_tenant_and_pool_with_every_row_accounted_for(broker: Broker, demo: Path) -> None:
+    ran = broker("jobs", "-c", demo)
+    assert "4 rows read = 4 kept, 0 merged, 0 dropped, 0 quarantined" in ran.out
+    groups = {(each["tenant"], each["pool"]): each for each in broker("jobs", "-c", demo, "--json").document["groups"]}
+    assert groups["vision", "h100"]["queued_gpus"] == 24
+    assert groups["nlp", "a100"]["queued_jobs"] == 1
+
+
+def test_jobs_of_a_file_need_no_configuration(broker: Broker, demo: Path) -> None:
+    assert "4 kept" in broker("jobs", demo.parent / "queue.csv").out
+
+
+def test_a_queue_that_cannot_be_read_is_unknown_and_not_empty(broker: Broker, demo: Path) -> None:
+    (demo.parent / "queue.csv").write_text("")
+    ran = broker("jobs", "-c", demo)
+    assert ran.code == 1
+    assert "unknown, not empty" in ran.out

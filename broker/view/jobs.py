@@ -1,0 +1,51 @@
+"""The queue as it was read, as text and JSON."""
+
+from broker.model.job import Job
+from broker.model.snapshot import SourceView, Trust
+from broker.queue_reading import Group, Queue
+from broker.view.document import document
+from broker.view.text import Paint, number, plain, table, when
+
+_COUNTS = frozenset({2, 3, 4, 5})
+
+
+def jobs_text(queue: Queue, *, verbose: bool = False, paint: Paint = plain) -> str:
+    """With `verbose`, each live job."""
+    blocks = ["\n".join(_source(source, paint) for source in queue.sources) or "No queue is configured."]
+    header = ["tenant", "pool", "queued jobs", "GPUs", "running jobs", "GPUs"]
+    rows = [[each.tenant, each.pool, *_figures(each)] for each in queue.groups]
+    if rows:
+        blocks.append(table(header, rows, right=_COUNTS))
+    if verbose:
+        blocks.append(_each([job for source in queue.sources for job in source.jobs if job.state.live]))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _figures(group: Group) -> list[str]:
+    return [f"{each:,}" for each in (group.queued_jobs, group.queued_gpus, group.running_jobs, group.running_gpus)]
+
+
+def _source(source: SourceView, paint: Paint) -> str:
+    sign = "" if source.trust is Trust.COMPLETE else f"{paint('!', 'yellow')} "
+    if source.trust is Trust.UNKNOWN:
+        line = f"{sign}{source.source}: NOT READ; what it holds is unknown, not empty"
+    else:
+        counts = f"{source.kept} kept, {source.merged} merged, {source.dropped} dropped"
+        rows = f"{number(source.rows, 'row')} read = {counts}, {source.quarantined} quarantined"
+        line = f"{sign}{source.source}: {rows}; as of {when(source.as_of)}"
+    return "\n".join([line, *(f"  {problem}" for problem in source.problems)])
+
+
+def _each(jobs: list[Job]) -> str:
+    header = ["id", "tenant", "state", "GPUs", "model", "nodes", "submitted"]
+    rows = [_job(job) for job in jobs]
+    return table(header, rows, right=frozenset({3, 5})) if rows else ""
+
+
+def _job(job: Job) -> list[str]:
+    wants = [str(job.gpus), job.gpu_model or "-", str(job.nodes or "-")]
+    return [job.id, job.tenant, job.state.value, *wants, when(job.submit)]
+
+
+def jobs_json(queue: Queue) -> str:
+    return document("jobs", {"sources": queue.sources, "groups": queue.groups})
