@@ -15,7 +15,7 @@ from azure.mgmt.core.policies import ARMChallengeAuthenticationPolicy
 from providers.settings import AzureSettings
 
 ARM_SCOPE = "https://management.azure.com/.default"
-SANDBOX_TOKEN = "sandbox"  # noqa: S105 - opens nothing
+SANDBOX_TOKEN = "e30.eyJ1cG4iOiJzYW5kYm94In0.x"  # noqa: S105 - opens nothing: {"upn": "sandbox"}, not signed
 CONNECT_TIMEOUT_S = 10.0
 
 

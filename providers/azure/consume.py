@@ -24,6 +24,11 @@ def consumption(reservation: Reservation) -> tuple[tuple[str, str], ...]:
             f"az vm create --subscription {place.scope.account} --location {place.scope.region}{zone}"
             f" --size {reservation.machine_type} --capacity-reservation-group {group}",
         ),
+        (
+            "verify",
+            f"az capacity reservation show --subscription {place.scope.account} --resource-group {spot.resource_group}"
+            f" --capacity-reservation-group {spot.group} --name {spot.name} --instance-view",
+        ),
     )
 
 

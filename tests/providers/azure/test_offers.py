@@ -11,7 +11,7 @@ from providers.azure.adapter import Azure
 from providers.azure.identity import identity
 from providers.azure.offers import _of_size
 from providers.azure.wire import SkuBody, UsageBody, parsed
-from providers.base import BrokenReply, Denied
+from providers.base import BrokenReply, Denied, Identity
 from providers.prices.shapes import shape_of
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
@@ -139,7 +139,7 @@ def test_a_page_that_fails_is_not_the_end_of_the_list(azure: Azure, sandbox: San
 
 
 def test_who_the_credentials_are_for(azure: Azure) -> None:
-    assert azure.identify(SCOPE).account == SUBSCRIPTION
+    assert azure.identify(SCOPE) == Identity(SUBSCRIPTION, "sandbox")
 
 
 def test_the_principal_is_what_the_token_says() -> None:
@@ -168,6 +168,7 @@ def test_the_hand_off_names_group_size_and_zone(azure: Azure) -> None:
         f"--capacity-reservation-group {told['capacityReservation.capacityReservationGroup.id']}"
     )
     assert "--zone 1" in told["az"]
+    assert f"--name {NAME} --instance-view" in told["verify"]
 
 
 class _Calls:
