@@ -6,12 +6,17 @@ from broker.model.gpu import satisfies
 from broker.model.job import Job
 from broker.model.offer import Offer
 from broker.model.place import Place
-from broker.model.policy import PlaceRule, Pool
+from broker.model.policy import PlaceRule, Policy, Pool
 
 
 def pool_of(job: Job, pools: tuple[Pool, ...]) -> Pool | None:
     """The first pool, in the order of the configuration, that the job asks; None if none serves it."""
     return next((pool for pool in pools if _asks(job, pool)), None)
+
+
+def by_name(policy: Policy, name: str) -> tuple[Pool, ...]:
+    """The pool of that name; none for an action that serves no pool any more."""
+    return tuple(pool for pool in policy.pools if pool.name == name)
 
 
 def allows_place(pool: Pool, place: Place) -> bool:

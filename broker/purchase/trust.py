@@ -1,5 +1,7 @@
 """Whether what was seen is good enough to give something back on: unknown is never empty."""
 
+from datetime import datetime, timedelta
+
 from broker.model.place import Scope
 from broker.model.policy import Policy, Pool
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
@@ -29,14 +31,19 @@ def source_doubt(source: SourceView, snapshot: Snapshot, policy: Policy) -> str:
     if source.trust is not Trust.COMPLETE:
         return f"job source {source.source} is {source.trust}"
     return (
-        f"job source {source.source} is {_age_minutes(source, snapshot)} min old"
+        f"job source {source.source} is {_age_minutes(source, snapshot)} min from now"
         if stale(source, snapshot, policy)
         else ""
     )
 
 
 def stale(source: SourceView, snapshot: Snapshot, policy: Policy) -> bool:
-    return source.as_of is not None and snapshot.now - source.as_of > policy.guards.max_data_age
+    return source.as_of is not None and outdated(source.as_of, snapshot.now, policy.guards.max_data_age)
+
+
+def outdated(at: datetime, now: datetime, limit: timedelta) -> bool:
+    """Too far from now, back or ahead: a source from the future has a clock that cannot be believed."""
+    return abs(now - at) > limit
 
 
 def scope_doubt(view: ScopeView) -> str:
