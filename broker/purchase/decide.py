@@ -2,17 +2,18 @@
 
 import msgspec
 
-from broker.model.plan import Action, Extend, Keep, Plan, Release, Reserve, Resize
-from broker.model.policy import Policy
+from broker.model.plan import Action, Extend, Keep, Plan, Reason, Release, Reserve, Resize
+from broker.model.policy import Policy, Pool
 from broker.model.snapshot import Snapshot
 from broker.purchase.buying import Basket, Buyer
 from broker.purchase.covering import Coverage, cover
 from broker.purchase.drafts import PoolNeed, growth, not_taken, purchases, shortfalls, unserved_jobs
 from broker.purchase.holdings import Lot, holdings
 from broker.purchase.identity import digest, with_keys
-from broker.purchase.menu import MenuCard
+from broker.purchase.menu import Menu, MenuCard, closed
 from broker.purchase.needs import Demand, DemandModel, Standing
 from broker.purchase.notes import notes
+from broker.purchase.pools import allows_place
 from broker.purchase.queue_demand import live_jobs, queue_demand
 from broker.purchase.upkeep import Use, upkeep
 from broker.purchase.yard import Yard
@@ -51,8 +52,23 @@ class _Decided(msgspec.Struct, frozen=True):
 def _buyers(snapshot: Snapshot, policy: Policy, yard: Yard, lots: tuple[Lot, ...]) -> _Buyers:
     card, basket = MenuCard(snapshot, policy), Basket()
     held = _held_gpus(policy, yard, lots)
-    buyers = {pool.name: Buyer(pool, card.menu(pool), yard, held[pool.name], basket) for pool in policy.pools}
+    buyers = {
+        pool.name: Buyer(pool, _menu(card.menu(pool), pool, lots), yard, held[pool.name], basket)
+        for pool in policy.pools
+    }
     return _Buyers(buyers, basket)
+
+
+def _menu(menu: Menu, pool: Pool, lots: tuple[Lot, ...]) -> Menu:
+    """Nothing is bought for a pool while a purchase for it may exist whose size nobody can tell."""
+    for lot in lots:
+        concerns = lot.pool == pool.name if lot.pool else allows_place(pool, lot.place)
+        if lot.ours and lot.reservation is None and not lot.gpus_per_instance and concerns:
+            text = (
+                f"{lot.count} x {lot.machine_type} may be held in {lot.place}, and no list says how many GPUs that is"
+            )
+            return closed(menu, Reason(text))
+    return menu
 
 
 def _held_gpus(policy: Policy, yard: Yard, lots: tuple[Lot, ...]) -> dict[str, int]:

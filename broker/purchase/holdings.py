@@ -27,6 +27,7 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
 
     `reservation` is None while no cloud shows it. `used` instances are in use. `bought` is when the newest purchase
     for it was sent, None where we did not make it. `settled` is false while a request about it has an unknown end.
+    `gpus_per_instance` 0 is a type that nothing describes. `pool` is what it was bought for, "" where that is lost.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
     bought: datetime | None = None
     usd_per_hour: Decimal | None = None
     reservation: Reservation | None = None
+    pool: str = ""
     tenants: tuple[tuple[str, float], ...] = ()
     jobs: tuple[str, ...] = ()
 
@@ -151,6 +153,7 @@ class _Holdings:
             match=request.match,
             bought=intent.sent,
             usd_per_hour=_paid([intent]) or listed_usd,
+            pool=intent.pool,
             tenants=intent.tenants,
             jobs=intent.jobs,
         )

@@ -36,6 +36,15 @@ class Menu(msgspec.Struct, frozen=True):
     refused: tuple[tuple[Offer, Reason], ...]
 
 
+def closed(menu: Menu, reason: Reason) -> Menu:
+    """Nothing may be bought."""
+    return Menu((), tuple(sorted((*menu.refused, *((dish.offer, reason) for dish in menu.dishes)), key=_by_id)))
+
+
+def _by_id(refused: tuple[Offer, Reason]) -> str:
+    return refused[0].id
+
+
 class MenuCard:
     """Menus of all pools from one snapshot: every offer is judged once."""
 

@@ -17,6 +17,7 @@ from broker.purchase.decide import decide
 from tests.purchase.worlds import (
     AWS,
     CENTRAL,
+    EAST_B,
     GCP,
     GCP_BIG,
     HOUR,
@@ -103,14 +104,14 @@ def test_the_refusal_names_the_action_that_it_takes_out() -> None:
 def test_rate_and_month_cover_what_is_held_and_what_may_be() -> None:
     """One held at $40/h and one purchase of unknown outcome at $40/h stand beside the new $50/h."""
     ours = held("cr-h", usd_per_hour=USD(40), used=1)
-    open_one = intent("k9", place=CENTRAL)
+    open_one = intent("k9", place=EAST_B)
     seen = two_purchases(2, reservations=(ours,), intents=(open_one,))
-    assert bought(decide(seen, limited())) == [("us-east-1a", 1)]  # one of a's jobs is served, and b's is pending
+    assert bought(decide(seen, limited())) == [("us-central1-a", 1)]
     assert guarded(seen, limited(max_usd_per_hour=USD(120))).refusals == ()
     assert names(guarded(seen, limited(max_usd_per_hour=USD("119.99")))) == ["max_usd_per_hour"]
     spent = msgspec.structs.replace(seen, spend=Spend(month_usd=USD(1000)))
-    assert guarded(spent, limited(max_usd_per_month=USD(1120))).refusals == ()
-    assert names(guarded(spent, limited(max_usd_per_month=USD("1119.99")))) == ["max_usd_per_month"]
+    assert guarded(spent, limited(max_usd_per_month=USD(1130))).refusals == ()
+    assert names(guarded(spent, limited(max_usd_per_month=USD("1129.99")))) == ["max_usd_per_month"]
 
 
 def test_what_a_release_would_free_is_not_counted_on() -> None:

@@ -203,6 +203,16 @@ def test_a_cloud_that_cannot_be_read_is_neither_empty_nor_bought_in() -> None:
     ]
 
 
+def test_while_a_purchase_of_unknown_size_may_exist_nothing_more_is_bought_for_its_pool() -> None:
+    request = msgspec.structs.replace(intent().request, machine_type="brand-new.48xlarge")
+    for pool, expected in (("h100", []), ("", []), ("other", [("us-east-1a", 1)])):
+        plan = decide(world(job(), offers=(offer(),), intents=(intent(request=request, pool=pool),)), policy())
+        assert bought(plan) == expected
+    assert "no list says how many GPUs" in why_not(
+        decide(world(job(), offers=(offer(),), intents=(intent(request=request),)), policy()), offer().id
+    )
+
+
 @pytest.mark.parametrize("state", [ReservationState.PENDING, ReservationState.UNKNOWN, ReservationState.ACTIVE])
 def test_supply_in_any_living_state_is_counted(state: ReservationState) -> None:
     assert bought(decide(world(job(), offers=(offer(),), reservations=(held(state=state),)), policy())) == []
