@@ -107,8 +107,8 @@ def test_rate_and_month_cover_what_is_held_and_what_may_be() -> None:
     open_one = intent("k9", place=EAST_B)
     seen = two_purchases(2, reservations=(ours,), intents=(open_one,))
     assert bought(decide(seen, limited())) == [("us-central1-a", 1)]
-    assert guarded(seen, limited(max_usd_per_hour=USD(120))).refusals == ()
-    assert names(guarded(seen, limited(max_usd_per_hour=USD("119.99")))) == ["max_usd_per_hour"]
+    assert guarded(seen, limited(max_usd_per_hour=USD(130))).refusals == ()
+    assert names(guarded(seen, limited(max_usd_per_hour=USD("129.99")))) == ["max_usd_per_hour"]
     spent = msgspec.structs.replace(seen, spend=Spend(month_usd=USD(1000)))
     assert guarded(spent, limited(max_usd_per_month=USD(1130))).refusals == ()
     assert names(guarded(spent, limited(max_usd_per_month=USD("1129.99")))) == ["max_usd_per_month"]
