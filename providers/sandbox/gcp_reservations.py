@@ -3,12 +3,24 @@
 import re
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Pool
 from providers.sandbox.gcp_operations import Operations
-from providers.sandbox.gcp_wire import ROOT, Refused, invalid, listed, not_found, paged, parse_time, selected, timestamp
+from providers.sandbox.gcp_wire import (
+    ROOT,
+    Refused,
+    invalid,
+    last,
+    listed,
+    not_found,
+    paged,
+    parse_time,
+    selected,
+    timestamp,
+)
 from providers.sandbox.holdings import Holding, HoldingState
 from providers.sandbox.terms import NotSold, OutOfCapacity, OverQuota, Refusal
 from providers.sandbox.world import World
@@ -16,6 +28,7 @@ from providers.sandbox.world import World
 MAX_COUNT = 1000
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _STATUS = {HoldingState.PENDING: "CREATING", HoldingState.ACTIVE: "READY"}
+_MACHINE_TYPE = "resource.specificReservation.instanceProperties.machineType"
 _SETTABLE = frozenset({"deleteAtTime", "shareSettings"})
 
 
@@ -34,27 +47,14 @@ class Reservations:
             return self._operations.rendered(before)
         name, count = str(body.get("name", "")), self._checked(body)
         details = _kept(body) | {"numericId": str(int(self._market.new_id("", 15), 16))}
-        holding, refusal = None, None
-        try:
-            holding = self._market.reserve(
-                Pool(ProviderName.GCP, self._region, self._zone, _machine_type(body)),
-                self._project,
-                count,
-                id=self._free_id(name),
-                name=name,
-                ends=parse_time("resource.deleteAtTime", body["deleteAtTime"]) if body.get("deleteAtTime") else None,
-                details=details,
-            )
-        except NotSold as why:
-            raise invalid("resource.specificReservation.instanceProperties.machineType", why) from why
-        except (OutOfCapacity, OverQuota) as why:
-            refusal = why
+        made = self._bought(name, count, self._ends(body), details)
+        refusal = made if isinstance(made, Refusal) else None
         return self._operations.add(
             "insert",
             f"{self._path}/{name}",
             request_id,
             target_id=details["numericId"],
-            holding=holding,
+            holding=made if isinstance(made, Holding) else None,
             refusal=refusal,
             elsewhere=self._elsewhere(_machine_type(body), count) if refusal else [],
         )
@@ -106,9 +106,7 @@ class Reservations:
             _share(holding, body.get("shareSettings", {}))
         if "deleteAtTime" not in paths:
             return self._operations.add("update", f"{self._path}/{name}", query.get("requestId", ""))
-        ends = parse_time("resource.deleteAtTime", body["deleteAtTime"]) if body.get("deleteAtTime") else None
-        if ends is not None and ends <= self._world.clock.now():
-            raise invalid("resource.deleteAtTime", body["deleteAtTime"], "Must be in the future.")
+        ends = self._ends(body)
         return self._changed("update", holding, query.get("requestId", ""), lambda: self._market.set_end(holding, ends))
 
     # -- helpers
@@ -133,13 +131,34 @@ class Reservations:
         if not _NAME.fullmatch(name):
             raise invalid("resource.name", name, f"Must be a match of regex '{_NAME.pattern}'")
         if not _machine_type(body):
-            raise invalid("resource.specificReservation.instanceProperties.machineType", "", "It is required.")
-        ends = body.get("deleteAtTime")
-        if ends and parse_time("resource.deleteAtTime", ends) <= self._world.clock.now():
-            raise invalid("resource.deleteAtTime", ends, "Must be in the future.")
+            raise invalid(_MACHINE_TYPE, "", "It is required.")
         if any(holding.name == name for holding in self._taken()):
             raise Refused(409, "alreadyExists", f"The resource '{self._path}/{name}' already exists")
         return _count("resource.specificReservation.count", body["specificReservation"].get("count"))
+
+    def _bought(self, name: str, count: int, ends: datetime | None, details: dict[str, Any]) -> Holding | Refusal:
+        """Raises Refused for what is not sold there; what the zone or the quota lacks is returned."""
+        machine_type = last(details["instanceProperties"]["machineType"])
+        known = self._world.catalogue.find(ProviderName.GCP, self._region, machine_type)
+        if known is not None and not known.reservable:
+            raise invalid(_MACHINE_TYPE, machine_type, "It is not supported for reservations.")
+        pool = Pool(ProviderName.GCP, self._region, self._zone, machine_type)
+        try:
+            return self._market.reserve(
+                pool, self._project, count, id=self._free_id(name), name=name, ends=ends, details=details
+            )
+        except NotSold as why:
+            raise invalid(_MACHINE_TYPE, machine_type, f"It is not in the zone: {why}.") from why
+        except (OutOfCapacity, OverQuota) as why:
+            return why
+
+    def _ends(self, body: dict[str, Any]) -> datetime | None:
+        """Raises Refused for an end that is past or unreadable."""
+        text = body.get("deleteAtTime")
+        ends = parse_time("resource.deleteAtTime", text) if text else None
+        if ends is not None and ends <= self._world.clock.now():
+            raise invalid("resource.deleteAtTime", text, "Must be in the future.")
+        return ends
 
     def _taken(self) -> list[Holding]:
         """Names in use, whether reads show it or not."""
@@ -233,7 +252,7 @@ def _scoped(zone: str, items: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _machine_type(body: dict[str, Any]) -> str:
     specific = body.get("specificReservation") or {}
-    return str((specific.get("instanceProperties") or {}).get("machineType", "")).rpartition("/")[2]
+    return last(str((specific.get("instanceProperties") or {}).get("machineType", "")))
 
 
 def _kept(body: dict[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,11 @@ def error(status: int, reason: str, message: str, request_id: str = "") -> Respo
     return Response.of_json({"error": body}, status, code=reason)
 
 
+def last(url: str) -> str:
+    """The resource's own name."""
+    return url.rpartition("/")[2]
+
+
 def timestamp(at: datetime) -> str:
     """Milliseconds, as Compute Engine writes them; finer where the world is, so that no bill is rounded."""
     return at.astimezone(UTC).isoformat(timespec="microseconds" if at.microsecond % 1000 else "milliseconds")
