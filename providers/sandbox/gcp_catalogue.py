@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import MachineType
-from providers.sandbox.gcp_wire import ROOT, invalid, listed, not_found
+from providers.sandbox.gcp_wire import ROOT, invalid, listed, not_found, selected
 from providers.sandbox.world import World
 
 METRICS = ("NVIDIA_A100_GPUS", "NVIDIA_A100_80GB_GPUS", "NVIDIA_L4_GPUS")
@@ -39,7 +39,7 @@ class Places:
 
     def regions(self, query: dict[str, str]) -> dict[str, Any]:
         items = [self.region(name) for name in self._world.catalogue.regions(_GCP)]
-        return listed("compute#regionList", f"projects/{self._project}/regions", items, query)
+        return listed("compute#regionList", f"projects/{self._project}/regions", items, query, self._world)
 
     def region(self, name: str) -> dict[str, Any]:
         """Raises Refused."""
@@ -68,7 +68,7 @@ class Places:
 
     def zones(self, query: dict[str, str]) -> dict[str, Any]:
         items = [self.zone(name) for name in self.zone_names()]
-        return listed("compute#zoneList", f"projects/{self._project}/zones", items, query)
+        return listed("compute#zoneList", f"projects/{self._project}/zones", items, query, self._world)
 
     def zone(self, name: str) -> dict[str, Any]:
         """Raises Refused."""
@@ -87,7 +87,7 @@ class Places:
     def machine_types(self, zone: str, query: dict[str, str]) -> dict[str, Any]:
         """Raises Refused."""
         path = f"projects/{self._project}/zones/{zone}/machineTypes"
-        return listed("compute#machineTypeList", path, self._types(zone), query)
+        return listed("compute#machineTypeList", path, self._types(zone), query, self._world)
 
     def machine_type(self, zone: str, name: str) -> dict[str, Any]:
         """Raises Refused."""
@@ -99,7 +99,7 @@ class Places:
     def all_machine_types(self, query: dict[str, str]) -> dict[str, Any]:
         """Every zone's, on one page. Raises Refused."""
         path = f"projects/{self._project}/aggregated/machineTypes"
-        lists = {f"zones/{zone}": self.machine_types(zone, query).get("items", []) for zone in self.zone_names()}
+        lists = {f"zones/{zone}": selected(self._types(zone), query) for zone in self.zone_names()}
         items = {key: {"machineTypes": types} for key, types in lists.items()}
         return {"kind": "compute#machineTypeAggregatedList", "id": path, "selfLink": f"{ROOT}/{path}", "items": items}
 

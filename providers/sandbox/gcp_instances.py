@@ -48,7 +48,7 @@ class Instances:
 
     def page(self, query: dict[str, str]) -> dict[str, Any]:
         items = [self._rendered(instance) for instance in sorted(self._running(), key=lambda i: i.name)]
-        return listed("compute#instanceList", self._path, items, query)
+        return listed("compute#instanceList", self._path, items, query, self._world)
 
     def delete(self, name: str, request_id: str) -> dict[str, Any]:
         if before := self._operations.repeated(request_id):

@@ -92,7 +92,7 @@ class Operations:
         """Raises Refused."""
         now = self._world.clock.now()
         shown = [self.rendered(op) for op in self._mine() if datetime.fromisoformat(op["seen"]) <= now]
-        return listed("compute#operationList", self.path, shown, query)
+        return listed("compute#operationList", self.path, shown, query, self._world)
 
     def rendered(self, op: OpRecord) -> dict[str, Any]:
         return self._rendered(op, status=self._status(op))

@@ -64,7 +64,7 @@ class Reservations:
         return self._rendered(holding, len(self._market.consumers(holding)))
 
     def page(self, query: dict[str, str]) -> dict[str, Any]:
-        return listed("compute#reservationList", self._path, self.all(), query)
+        return listed("compute#reservationList", self._path, self.all(), query, self._world)
 
     def all(self) -> list[dict[str, Any]]:
         """Those that reads show, by name."""
@@ -234,7 +234,7 @@ def aggregated(world: World, project: str, zones: list[str], query: dict[str, st
         if zone not in unreachable
         for item in selected(Reservations(world, project, zone).all(), query)
     ]
-    page, token = paged(everything, query)
+    page, token = paged(everything, query, world)
     reply: dict[str, Any] = {"kind": "compute#reservationAggregatedList", "id": path, "selfLink": f"{ROOT}/{path}"}
     reply["items"] = {f"zones/{zone}": _scoped(zone, [item for at, item in page if at == zone]) for zone in zones}
     if unreachable:

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+from broker.model.place import ProviderName
 from providers.sandbox.wire import Response
+from providers.sandbox.world import World
 
 ROOT = "https://www.googleapis.com/compute/v1"
 MAX_PAGE = 500
@@ -84,18 +86,18 @@ def selected(items: list[dict[str, Any]], query: dict[str, str]) -> list[dict[st
     return [item for item in items if all(_holds(item, *clause) for clause in clauses)]
 
 
-def paged(items: list[Any], query: dict[str, str]) -> tuple[list[Any], str]:
+def paged(items: list[Any], query: dict[str, str], world: World) -> tuple[list[Any], str]:
     """One page and the token of the next ("" at the end). Raises Refused."""
-    size = _page_size(query.get("maxResults", ""))
+    size = min(_page_size(query.get("maxResults", "")), world.page_size(ProviderName.GCP, MAX_PAGE))
     start = _offset(query.get("pageToken", ""))
     following = start + size
     token = base64.urlsafe_b64encode(f"from:{following}".encode()).decode() if following < len(items) else ""
     return items[start:following], token
 
 
-def listed(kind: str, path: str, items: list[Any], query: dict[str, str]) -> dict[str, Any]:
+def listed(kind: str, path: str, items: list[Any], query: dict[str, str], world: World) -> dict[str, Any]:
     """A list reply. Raises Refused."""
-    page, token = paged(selected(items, query), query)
+    page, token = paged(selected(items, query), query, world)
     reply: dict[str, Any] = {"kind": kind, "id": path, "selfLink": f"{ROOT}/{path}"}
     if page:
         reply["items"] = page

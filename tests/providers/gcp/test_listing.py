@@ -10,7 +10,6 @@ from broker.model.place import ProviderName, Scope
 from providers.base import BrokenReply, Denied, ProviderError, Unreachable
 from providers.gcp.adapter import Gcp
 from providers.gcp.wire import Wire
-from providers.sandbox import gcp_wire
 from providers.sandbox.catalogue import Pool
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
@@ -20,9 +19,8 @@ from tests.providers.gcp.conftest import MACHINE, PROJECT, SCOPE, ZONE, reserve_
 AGGREGATED = "reservations.aggregatedList"
 
 
-def test_all_pages_are_read(gcp: Gcp, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gcp_wire, "MAX_PAGE", 2)
-    monkeypatch.setattr("providers.gcp.listing._PAGE", 2)
+def test_all_pages_are_read(gcp: Gcp, sandbox: Sandbox) -> None:
+    sandbox.page_size(ProviderName.GCP, 2)
     for number in range(5):
         gcp.reserve(reserve_request(f"k{number}", 1))
     sandbox.record.clear()
@@ -31,10 +29,8 @@ def test_all_pages_are_read(gcp: Gcp, sandbox: Sandbox, monkeypatch: pytest.Monk
     assert sandbox.record.operations() == [AGGREGATED] * 3
 
 
-def test_a_page_that_stays_broken_is_an_error_and_not_a_shorter_list(
-    gcp: Gcp, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("providers.gcp.listing._PAGE", 1)
+def test_a_page_that_stays_broken_is_an_error_and_not_a_shorter_list(gcp: Gcp, sandbox: Sandbox) -> None:
+    sandbox.page_size(ProviderName.GCP, 1)
     for number in range(2):
         gcp.reserve(reserve_request(f"k{number}", 1))
     sandbox.fault(FaultKind.ERROR, AGGREGATED, where={"pageToken": "?*"}, times=None)
