@@ -1,6 +1,7 @@
 """What spends or frees money. An accepted call is followed to its end; what cannot be seen is never called a no."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ RESIZE = "reservations.resize"
 UPDATE = "reservations.update"
 DELETE = "reservations.delete"
 _WAIT = "zoneOperations.wait"
+_PRECISION = timedelta(seconds=1)
 _MAYBE_IN_USE = (Conflict, Unsupported, Ambiguous, BrokenReply)
 """How a deletion may fail that something hinders; the others speak of our sign-in or of the way there."""
 
@@ -45,13 +47,12 @@ class Changes:
             ended = self._act(call, RESIZE, self._wire.reservations.resize_unary, writing.resize(request))
         except ProviderError as error:
             raise self._why_not_smaller(request, error) from error
-        return msgspec.structs.replace(self._after(RESIZE, request, ended), count=request.to_count)
+        return self._after(RESIZE, request, ended)
 
     def set_end(self, request: EndRequest) -> Reservation:
         message = writing.set_end(request)
         ended = self._act(self._wire.repeat, UPDATE, self._wire.reservations.update_unary, message)
-        after = self._after(UPDATE, request, ended)
-        return msgspec.structs.replace(after, ends=request.to_end, usable_until=request.to_end)
+        return self._after(UPDATE, request, ended)
 
     def release(self, request: ReleaseRequest) -> Reservation:
         before = self._find(request)
@@ -107,15 +108,15 @@ class Changes:
             return None
 
     def _after(self, operation: str, request: ResizeRequest | EndRequest, ended: compute_v1.Operation) -> Reservation:
-        """The reservation once the change is made. Raises Ambiguous where that cannot be seen."""
+        """The reservation as it was asked for. Raises Ambiguous where that cannot be seen (yet)."""
         if not _is_done(ended):
             raise Ambiguous(operation, code="running", message="the operation still runs", request_id=ended.name)
         try:
             found = self._find(request)
         except ProviderError as error:
             raise failures.unseen(error) from error
-        if found is None:
-            raise Ambiguous(operation, code="notFound", message="changed, and not visible", request_id=ended.name)
+        if found is None or not is_as_asked(request, found):
+            raise Ambiguous(operation, code="stale", message="done, and not visible yet", request_id=ended.name)
         return found
 
     def _find(self, request: ResizeRequest | EndRequest | ReleaseRequest) -> Reservation | None:
@@ -163,6 +164,12 @@ def expected(request: ReserveRequest) -> Reservation:
         tags=request.tags,
         notes=("accepted, and not visible yet",),
     )
+
+
+def is_as_asked(request: ResizeRequest | EndRequest, found: Reservation) -> bool:
+    if isinstance(request, ResizeRequest):
+        return found.count == request.to_count
+    return found.ends is not None and abs(found.ends - request.to_end) < _PRECISION
 
 
 def gone(request: ReleaseRequest) -> Reservation:

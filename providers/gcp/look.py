@@ -1,18 +1,14 @@
 """Looking for the effect of a request whose answer was not seen. Only reads."""
 
-from datetime import timedelta
-
 from google.cloud import compute_v1
 
 from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation, ReservationState
 from providers.base import Ambiguous, Seen, Sighting
 from providers.gcp import failures
-from providers.gcp.changes import INSERT, RESIZE, gone
+from providers.gcp.changes import INSERT, RESIZE, gone, is_as_asked
 from providers.gcp.listing import Listing
 from providers.gcp.naming import name_in, name_of, request_id_of
-
-_PRECISION = timedelta(seconds=1)
 
 
 class Look:
@@ -28,18 +24,13 @@ class Look:
         found = self._listing.reservation(request.place, name_in(request.reservation_id))
         if isinstance(request, ReleaseRequest):
             return _released(request, found)
-        if isinstance(request, EndRequest):
-            return _ended(request, found)
-        return self._resize(request, found)
+        if found and is_as_asked(request, found):
+            return _done(found)
+        return Sighting(seen=Seen.NOT_YET) if isinstance(request, EndRequest) else self._by_operation(RESIZE, request)
 
     def _purchase(self, request: ReserveRequest) -> Sighting:
         found = self._listing.reservation(request.place, name_of(request))
         return _done(found) if found else self._by_operation(INSERT, request)
-
-    def _resize(self, request: ResizeRequest, found: Reservation | None) -> Sighting:
-        if found and found.count == request.to_count:
-            return _done(found)
-        return self._by_operation(RESIZE, request)
 
     def _by_operation(self, operation: str, request: ReserveRequest | ResizeRequest) -> Sighting:
         raw = self._listing.operation(request.place, request_id_of(request))
@@ -56,11 +47,6 @@ def _released(request: ReleaseRequest, found: Reservation | None) -> Sighting:
     if found is None:
         return _done(gone(request))
     return _done(found) if found.state is ReservationState.CANCELLING else Sighting(seen=Seen.NOT_YET)
-
-
-def _ended(request: EndRequest, found: Reservation | None) -> Sighting:
-    moved = found is not None and found.ends is not None and abs(found.ends - request.to_end) < _PRECISION
-    return _done(found) if found and moved else Sighting(seen=Seen.NOT_YET)
 
 
 def _done(reservation: Reservation) -> Sighting:

@@ -22,8 +22,12 @@ def name_of(request: ReserveRequest) -> str:
 
 
 def request_id_of(request: ReserveRequest | ResizeRequest) -> str:
-    """The `requestId` of the call: the same for the same decision, in any process."""
-    return str(uuid.uuid5(_NAMESPACE, f"{request.lineage}/{request.key}"))
+    """The `requestId` of the call: the same for the same decision, in any process, and for no other count.
+
+    A second request with the id of an earlier one is answered as if it had been done, and is not.
+    """
+    count = request.count if isinstance(request, ReserveRequest) else f"{request.from_count}-{request.to_count}"
+    return str(uuid.uuid5(_NAMESPACE, f"{request.lineage}/{request.key}/{count}"))
 
 
 def reservation_id(zone: str, name: str) -> str:

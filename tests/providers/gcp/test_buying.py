@@ -9,7 +9,7 @@ import pytest
 from broker.model.place import Place, ProviderName
 from broker.model.request import ReserveRequest
 from broker.model.reservation import Owner, ReservationState
-from providers.base import Conflict, QuotaExceeded, Unfilled, Unsupported
+from providers.base import Ambiguous, Conflict, QuotaExceeded, Seen, Unfilled, Unsupported
 from providers.gcp.adapter import Gcp
 from providers.sandbox.catalogue import Catalogue, MachineType
 from providers.sandbox.faults import FaultKind
@@ -216,3 +216,26 @@ def test_attached_gpus_and_disks_are_asked_for_and_read_back() -> None:
 
     assert bought.match == match
     assert (bought.gpu_model, bought.gpus_per_instance) == ("t4", 2)
+
+
+def test_a_change_that_is_not_seen_is_not_called_done(gcp: Gcp, sandbox: Sandbox) -> None:
+    bought = gcp.reserve(reserve_request(end=END))
+    sandbox.fault(FaultKind.HIDDEN, "reservations.resize", delay_s=120)
+    growth = resize_request(bought.id, 2, 4)
+
+    with pytest.raises(Ambiguous):
+        gcp.resize(growth)
+    assert gcp.look(growth).seen is Seen.NOT_YET
+    sandbox.advance(timedelta(minutes=3))
+    assert gcp.look(growth).seen is Seen.DONE
+
+    sandbox.fault(FaultKind.HIDDEN, "reservations.update", delay_s=120)
+    with pytest.raises(Ambiguous):
+        gcp.set_end(end_request(bought.id, END.replace(hour=20)))
+
+
+def test_counts_under_one_key_are_told_apart(gcp: Gcp, sandbox: Sandbox) -> None:
+    bought = gcp.reserve(reserve_request(count=2))
+    for before, after in ((2, 4), (4, 1), (1, 3)):
+        assert gcp.resize(resize_request(bought.id, before, after)).count == after
+        assert [holding.count for holding in sandbox.market.holdings()] == [after]
