@@ -91,6 +91,7 @@ entitlements = { h100 = 8 }
 max_usd_per_hour = 2000
 max_usd_per_month = 500000
 max_new_instances = 32
+max_data_age = "3650d"              # as above: acts on the queue file however old it is
 
 [purchase]
 default_runtime = "6h"

@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 import traceback
+from email.utils import format_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -96,6 +97,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer  # noqa: N815 - the base class looks for these
+
+    def do_HEAD(self) -> None:
+        """The time by the world's clock, as every cloud tells it; no call is recorded."""
+        at = format_datetime(self.server.world.clock.now(), usegmt=True)
+        self.wfile.write(f"HTTP/1.1 404 Not Found\r\nDate: {at}\r\nContent-Length: 0\r\n\r\n".encode("latin-1"))
+        self.wfile.flush()
 
     def _request(self) -> Request:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -1,0 +1,154 @@
+"""Queue, clouds, prices and ledger -> `Snapshot`. What cannot be read is unknown and named; the rest goes on."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from broker.clock import Clock
+from broker.config import Config
+from broker.errors import InputError
+from broker.model.offer import Offer
+from broker.model.place import ProviderName, Scope
+from broker.model.reservation import Reservation
+from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
+from broker.queues.read import read_all
+from broker.timekeeping import clock_doubt
+from providers.base import Provider, ProviderError
+from providers.prices.table import PriceTable, load_prices, price_offers
+from state.store import Store
+
+PARALLEL = 64
+"""Calls at one time: each waits for a cloud, so that all scopes take about as long as the slowest one."""
+
+T = TypeVar("T")
+
+
+def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provider], clock: Clock) -> Snapshot:
+    """Only reads. Nothing that is wrong with a source or a cloud is raised: it is in the views' trust and problems.
+
+    The ledger's serial is read first, so that whatever moves while we look makes a plan stale rather than wrong.
+    """
+    serial, intents = store.serial, store.live_intents()
+    with ThreadPoolExecutor(max_workers=PARALLEL, thread_name_prefix="observe") as threads:
+        doubt = threads.submit(clock_doubt, config.providers, clock)
+        sources = threads.submit(read_all, config.queues, clock)
+        scopes = _scopes(config, providers, clock, threads)
+        frozen = _frozen_by(config.freeze_file)
+        now = clock.now()
+        return Snapshot(
+            now=now,
+            lineage=store.lineage,
+            serial=serial,
+            sources=sources.result(),
+            scopes=scopes,
+            intents=intents,
+            cooling=store.cooling(now, config.policy.purchase.cooldown),
+            idle=store.idle(),
+            spend=store.spend(now),
+            frozen_by=frozen or doubt.result(),
+        )
+
+
+def observe_queues(config: Config, clock: Clock) -> tuple[SourceView, ...]:
+    """The job sources alone: no cloud, no state."""
+    return read_all(config.queues, clock)
+
+
+class _Heard(NamedTuple):
+    """A cloud's answer, or the line that says why there is none. `asked` is the instant before the call."""
+
+    asked: datetime
+    answer: tuple[object, ...] = ()
+    problem: str = ""
+
+
+def _scopes(
+    config: Config, providers: Mapping[ProviderName, Provider], clock: Clock, threads: ThreadPoolExecutor
+) -> tuple[ScopeView, ...]:
+    models = tuple(dict.fromkeys(model for pool in config.policy.pools for model in pool.gpu_models))
+    asked = [
+        (
+            scope,
+            threads.submit(_ask, clock, scope, "reservations", partial(provider.reservations, scope)),
+            threads.submit(_ask, clock, scope, "offers", partial(provider.offers, scope, models)),
+        )
+        for provider in providers.values()
+        for scope in provider.scopes()
+    ]
+    prices = _prices(config, clock.now())
+    return tuple(_view(scope, reservations, offers, prices) for scope, reservations, offers in asked)
+
+
+def _ask(clock: Clock, scope: Scope, what: str, call: Callable[[], tuple[object, ...]]) -> _Heard:
+    asked = clock.now()
+    try:
+        return _Heard(asked, call())
+    except ProviderError as error:
+        return _Heard(asked, problem=f"{scope}: {what} are not known: {error}")
+    except Exception as error:  # an adapter's bug in one scope must not cost the others
+        return _Heard(asked, problem=f"{scope}: {what} are not known: {type(error).__name__}: {error}")
+
+
+def _view(scope: Scope, reservations: "Future[_Heard]", offers: "Future[_Heard]", prices: "_Prices") -> ScopeView:
+    listed, sold = reservations.result(), offers.result()
+    priced, warnings = _priced(_all(sold.answer, Offer), prices)
+    return ScopeView(
+        scope=scope,
+        trust=Trust.UNKNOWN if listed.problem else Trust.COMPLETE,
+        reservations_at=None if listed.problem else listed.asked,
+        reservations=_all(listed.answer, Reservation),
+        offers=priced,
+        offers_known=not sold.problem,
+        problems=tuple(line for line in (listed.problem, sold.problem, *warnings) if line),
+    )
+
+
+def _all(answer: tuple[object, ...], kind: type[T]) -> tuple[T, ...]:
+    return tuple(item for item in answer if isinstance(item, kind))
+
+
+class _Prices(NamedTuple):
+    """`table` None: why not says `complaint`. `at` is the time that prices are as old as it makes them."""
+
+    table: PriceTable | None
+    at: datetime
+    complaint: str = ""
+
+
+def _prices(config: Config, now: datetime) -> _Prices:
+    """A user's own file that cannot be read is not passed over for the list, which it corrects.
+
+    A sandbox's calendar is its own and may lie before the day on which prices were listed.
+    """
+    purchase = config.policy.purchase
+    try:
+        table = load_prices(config.prices, max_age=purchase.max_price_age, warn_age=purchase.warn_price_age)
+    except (InputError, OSError) as error:
+        return _Prices(None, now, f"no prices, so nothing is bought: {error}")
+    newest = max(price.as_of for price in table.listed.values())
+    return _Prices(table, max(now, newest) if config.sandbox else now)
+
+
+def _priced(offers: tuple[Offer, ...], prices: _Prices) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+    """Without a table nothing has a price, and so nothing is bought."""
+    if prices.table is None:
+        unpriced = tuple(msgspec.structs.replace(offer, price=None) for offer in offers)
+        return unpriced, (prices.complaint,) if offers else ()
+    found = price_offers(offers, prices.table, prices.at)
+    return found.offers, found.problems
+
+
+def _frozen_by(freeze_file: Path) -> str:
+    """The file's name while it exists; one that cannot be looked for may exist."""
+    try:
+        freeze_file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return f"{freeze_file}, which cannot be looked for ({error.strerror})"
+    return str(freeze_file)
