@@ -94,9 +94,12 @@ def find(call: AwsCall, id: str) -> Holding:
     if not id.startswith("cr-"):
         raise AwsError("InvalidCapacityReservationId.Malformed", f"The capacity reservation ID '{id}' is malformed")
     try:
-        return call.market.holding(ProviderName.AWS, call.account, call.region, id)
+        holding = call.market.holding(ProviderName.AWS, call.account, call.region, id)
     except NoSuchHolding:
         raise _not_found(id) from None
+    if not _still_shown(holding, call.now):
+        raise _not_found(id)
+    return holding
 
 
 def refusal(error: Refusal) -> AwsError:
