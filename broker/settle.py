@@ -7,6 +7,7 @@ Until then it stays unknown and counts as pending supply. It is never sent again
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import msgspec
@@ -15,7 +16,7 @@ from broker.apply import PARALLEL, Providers, call
 from broker.boundary import Boundary, Checkpoint, go_on
 from broker.clock import Clock
 from broker.model.intent import Intent, IntentStatus, Outcome
-from broker.model.request import ReleaseRequest
+from broker.model.request import ReleaseRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.outcomes import after_error, after_yes
 from providers.base import VISIBILITY_WINDOW, Provider, Seen, Sighting
@@ -26,12 +27,16 @@ CUT_OFF = "cut-off"
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """An open intent and what a look made of it. `problem` says why the look itself failed ("" if it did not)."""
+    """An open intent and what a look made of it. `problem` says why the look itself failed ("" if it did not).
+
+    `marred`: a growth was refused and left `reservation` of no use until its count is set to what it holds.
+    """
 
     intent: Intent
     outcome: Outcome
     reservation: Reservation | None = None
     problem: str = ""
+    marred: bool = False
 
     @property
     def as_settled(self) -> Intent:
@@ -106,7 +111,7 @@ class _Settling:
             return tuple(pool.map(settle_one, intents))
 
     def written(self, store: Store, intent: Intent) -> Settled:
-        found = self._repeated(self.looked(intent))
+        found = self._mended(self._repeated(self.looked(intent)))
         self._checkpoint(Boundary.BEFORE_SETTLED)
         store.conclude(intent.key, found.outcome, reservation=found.reservation)
         self._checkpoint(Boundary.AFTER_SETTLED)
@@ -125,7 +130,8 @@ class _Settling:
             return self._blind(intent, str(error))
         self._checkpoint(Boundary.AFTER_LOOK)
         outcome = verdict(intent, sighting, began, self._clock.now(), self._window)
-        return Settled(intent=intent, outcome=outcome, reservation=sighting.reservation)
+        marred = sighting.seen is Seen.REFUSED and sighting.reservation is not None
+        return Settled(intent=intent, outcome=outcome, reservation=sighting.reservation, marred=marred)
 
     def _blind(self, intent: Intent, problem: str) -> Settled:
         return Settled(intent=intent, outcome=_still_unknown(intent, self._clock.now()), problem=problem)
@@ -140,6 +146,20 @@ class _Settling:
         again = self._released(self._providers[found.intent.request.place.scope.provider], found)
         self._checkpoint(Boundary.AFTER_REPEAT)
         return again
+
+    def _mended(self, found: Settled) -> Settled:
+        """Set the count to what is held, which buys nothing. Where that fails too, whatever changes it next does it."""
+        request, held = found.intent.request, found.reservation
+        if not found.marred or not isinstance(request, ResizeRequest) or held is None:
+            return found
+        back = msgspec.structs.replace(request, from_count=held.count, to_count=held.count)
+        self._checkpoint(Boundary.BEFORE_REPEAT)
+        with suppress(Exception):
+            found = msgspec.structs.replace(
+                found, reservation=call(self._providers[request.place.scope.provider], back)
+            )
+        self._checkpoint(Boundary.AFTER_REPEAT)
+        return found
 
     def _released(self, provider: Provider, found: Settled) -> Settled:
         now = self._clock.now

@@ -151,7 +151,8 @@ class Seen(StrEnum):
     """It happened: `reservation` is its effect."""
 
     REFUSED = "refused"
-    """The cloud's own record says that it did not and will not happen: `error` says why."""
+    """The cloud's own record says that it did not and will not happen: `error` says why. With a `reservation`, the
+    refusal left that one marred: resize it to the count that it has, which buys nothing."""
 
     NOT_YET = "not-yet"
     """No trace of it in a complete, fresh look. Final only after the visibility window."""

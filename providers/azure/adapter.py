@@ -53,7 +53,7 @@ class Azure:
         self._settings = settings
         self._clock = clock
         self._wait = wait
-        self._husks: dict[Scope, tuple[Reservation, ...]] = {}
+        self._marred: dict[Scope, tuple[Reservation, ...]] = {}
 
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
@@ -70,7 +70,7 @@ class Azure:
 
     def reservations(self, scope: Scope) -> tuple[Reservation, ...]:
         found = groups.reservations(self._of(scope), scope, self._clock.now())
-        self._husks[scope] = tuple(r for r in found if r.state is ReservationState.FAILED and r.owner)
+        self._marred[scope] = tuple(r for r in found if r.raw_state.lower() in states.ENDED_BADLY)
         return found
 
     def quotas(self, scope: Scope) -> tuple[Quota, ...]:
@@ -78,6 +78,7 @@ class Azure:
 
     def reserve(self, request: ReserveRequest) -> Reservation:
         calls, scope, spot = self._of(request.place.scope), request.place.scope, self._own(request)
+        self._tidy(calls, scope, request.lineage)
         there = purchase.find(calls, spot)
         if there is not None and not states.is_husk(there):
             return self._same(there, spot, request)
@@ -94,6 +95,7 @@ class Azure:
     def resize(self, request: ResizeRequest) -> Reservation:
         calls, scope = self._of(request.place.scope), request.place.scope
         spot = Spot.from_id(request.reservation_id)
+        self._tidy(calls, scope, request.lineage)
         if not request.grows:
             return self._seen(purchase.shrink(calls, spot, request.to_count), spot, scope)
         try:
@@ -115,7 +117,8 @@ class Azure:
                 return self._hindered(calls, spot, request)
         if spot.alone:
             groups.drop(calls, spot)
-        self._sweep(calls, request)
+        self._tidy(calls, request.place.scope, request.lineage)
+        groups.sweep(calls, request.place.scope, request.lineage)
         return self._gone(body, spot, request.place)
 
     def look(self, request: Request) -> Sighting:
@@ -170,15 +173,14 @@ class Azure:
         if owner is None or owner.lineage != lineage:
             raise Conflict(purchase.DELETE, message=f"{spot.id} is not this state's: it is left alone")
 
-    def _sweep(self, calls: Calls, request: ReleaseRequest) -> None:
-        """Clear away what holds nothing and is this state's: failed creations that the last listing showed, and
-        empty groups.
-        """
-        for husk in self._husks.pop(request.place.scope, ()):
-            if husk.owner and husk.owner.lineage == request.lineage:
+    def _tidy(self, calls: Calls, scope: Scope, lineage: str) -> None:
+        """Put right what refusals left of this state's, as the last listing showed it: nothing is bought by that."""
+        for left in self._marred.pop(scope, ()):
+            if left.owner and left.owner.lineage == lineage:
+                spot = Spot.from_id(left.id)
                 with suppress(ProviderError):
-                    self._clear(calls, Spot.from_id(husk.id))
-        groups.sweep(calls, request.place.scope, request.lineage)
+                    if self._clear(calls, spot) is not None:
+                        purchase.set_back(calls, spot, left.count)
 
     def _deleted(self, calls: Calls, spot: Spot) -> bool:
         try:
@@ -232,7 +234,8 @@ class Azure:
         if states.held(body) == request.to_count:
             return Sighting(seen=Seen.DONE, reservation=self._seen(body, spot, request.place.scope))
         if states.ended_badly(body):
-            return Sighting(seen=Seen.REFUSED, error=states.failure(purchase.GET, body))
+            held = self._seen(body, spot, request.place.scope)
+            return Sighting(seen=Seen.REFUSED, error=states.failure(purchase.GET, body), reservation=held)
         return Sighting(seen=Seen.NOT_YET)
 
     # -- helpers

@@ -20,7 +20,8 @@ PROVISIONING = {
     "succeeded": ReservationState.ACTIVE,
     "deleting": ReservationState.CANCELLING,
 }
-"""By `provisioningState`, in lower case; "failed" and "canceled" depend on what is held all the same."""
+"""By `provisioningState`, in lower case. "failed" and "canceled" are of the last change, not of the reservation: what
+it holds all the same is billed, and can be given back."""
 
 FUTURE = {
     "pending": ReservationState.SCHEDULED,
@@ -33,7 +34,7 @@ FUTURE = {
 }
 """By `reservationState`, which only future-dated reservations have."""
 
-_ENDED_BADLY = ("failed", "canceled")
+ENDED_BADLY = ("failed", "canceled")
 
 
 def reservation(body: ReservationBody, spot: Spot, scope: Scope, group: GroupBody, now: datetime) -> Reservation:
@@ -82,7 +83,7 @@ def provisioning(body: ReservationBody) -> str:
 
 def ended_badly(body: ReservationBody) -> bool:
     """Whether the last change of it was refused."""
-    return provisioning(body) in _ENDED_BADLY
+    return provisioning(body) in ENDED_BADLY
 
 
 def is_husk(body: ReservationBody) -> bool:
@@ -99,7 +100,7 @@ def failure(operation: str, body: ReservationBody) -> ProviderError:
     for status in _view(body).statuses or ():
         kind, _, rest = (status.code or "").partition("/")
         outcome, _, code = rest.partition("/")
-        if kind.lower() == "provisioningstate" and outcome.lower() in _ENDED_BADLY:
+        if kind.lower() == "provisioningstate" and outcome.lower() in ENDED_BADLY:
             return typed(operation, code, status.message or "", 200)
     return typed(operation, "", f"provisioningState is {body.properties.provisioning_state}", 200)
 
@@ -120,7 +121,13 @@ def _state(
     future = _view(body).reservation_state_info
     if future and future.reservation_state:
         return FUTURE.get(future.reservation_state.lower(), ReservationState.UNKNOWN)
-    return _by_time(PROVISIONING.get(provisioning(body), ReservationState.UNKNOWN), opens, ends, now)
+    return _by_time(_provisioned(body), opens, ends, now)
+
+
+def _provisioned(body: ReservationBody) -> ReservationState:
+    if ended_badly(body) and current_capacity(body) is not None:
+        return ReservationState.ACTIVE
+    return PROVISIONING.get(provisioning(body), ReservationState.UNKNOWN)
 
 
 def _by_time(state: ReservationState, opens: datetime | None, ends: datetime | None, now: datetime) -> ReservationState:

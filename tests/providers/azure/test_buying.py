@@ -171,21 +171,27 @@ def test_a_refused_growth_is_set_back_to_what_is_held(azure: Azure, sandbox: San
     assert bought(sandbox) == [(0, 2)]
 
 
-def test_a_refused_growth_that_was_not_set_back_is_shown_and_still_counted(azure: Azure, sandbox: Sandbox) -> None:
+def test_a_refused_growth_that_was_not_set_back_says_so_and_is_put_right_later(azure: Azure, sandbox: Sandbox) -> None:
     azure.reserve(reserve_request())
-    sandbox.market.set_capacity(PoolRule(capacity=3, provider=ProviderName.AZURE))
+    azure.reserve(reserve_request("other", 1))
+    sandbox.market.set_capacity(PoolRule(capacity=4, provider=ProviderName.AZURE))
     fault(sandbox, FaultKind.ERROR, PATCH, nth=2, code="ServiceUnavailable")
     with pytest.raises(Unfilled):
         azure.resize(resize_request(2, 6))
 
-    (held,) = azure.reservations(SCOPE)
+    (held, _) = azure.reservations(SCOPE)
 
-    assert (held.count, held.state, held.raw_state) == (2, ReservationState.UNKNOWN, "Failed")
+    assert (held.count, held.state, held.raw_state) == (2, ReservationState.ACTIVE, "Failed")
     assert "set to 2" in held.notes[0]
     sighting = azure.look(resize_request(2, 6))
     assert sighting.seen is Seen.REFUSED
     assert isinstance(sighting.error, Unfilled)
-    assert azure.resize(resize_request(2, 2)).state is ReservationState.ACTIVE
+    assert (sighting.reservation, bought(sandbox)) == (held, [(0, 2), (0, 1)])
+    azure.resize(resize_request(1, 0, f"capacity/broker-{LINEAGE}-other"))
+    assert [(r.count, r.raw_state, r.notes) for r in azure.reservations(SCOPE)] == [
+        (2, "Succeeded", ()),
+        (0, "Succeeded", ()),
+    ]
 
 
 def test_a_growth_that_is_still_running_is_neither_done_nor_refused(azure: Azure, sandbox: Sandbox) -> None:
@@ -199,6 +205,7 @@ def test_a_growth_that_is_still_running_is_neither_done_nor_refused(azure: Azure
     assert azure.reservations(SCOPE)[0].count == 2
     sandbox.advance(timedelta(minutes=1))
     assert azure.look(resize_request(2, 4)).seen is Seen.REFUSED
+    assert azure.resize(resize_request(2, 2)).raw_state == "Succeeded"
 
 
 def test_giving_back_leaves_neither_reservation_nor_group(azure: Azure, sandbox: Sandbox) -> None:

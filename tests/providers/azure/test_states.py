@@ -23,8 +23,8 @@ SPOT = Spot("rg", "shared", "h100")
         ("Creating", ReservationState.PENDING),
         ("Updating", ReservationState.ACTIVE),
         ("Deleting", ReservationState.CANCELLING),
-        ("Failed", ReservationState.UNKNOWN),
-        ("Canceled", ReservationState.UNKNOWN),
+        ("Failed", ReservationState.ACTIVE),
+        ("Canceled", ReservationState.ACTIVE),
         ("SomethingNew", ReservationState.UNKNOWN),
         (None, ReservationState.UNKNOWN),
     ],
@@ -88,6 +88,8 @@ def test_a_failed_creation_holds_nothing_and_a_failed_growth_does() -> None:
     assert states.is_husk(_body("Failed", asked=4, current=None))
     assert not states.is_husk(_body("Failed", asked=4, current=None, provisioned="2026-12-01T00:00:00Z"))
     assert _read("Failed", asked=4, current=0).state is ReservationState.FAILED
+    unclear = _read("Failed", asked=4, current=None, provisioned="2026-12-01T00:00:00Z")
+    assert (unclear.state, unclear.count) == (ReservationState.UNKNOWN, 4)
 
 
 def test_open_reservations_may_be_used_by_any_vm() -> None:
