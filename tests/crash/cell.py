@@ -1,0 +1,131 @@
+"""One cell of the matrix: a change that is wanted, a mode in which its call goes wrong, a boundary at which to die."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from broker.boundary import Boundary
+from providers.sandbox.faults import FaultKind
+from providers.sandbox.local import Sandbox
+from providers.sandbox.supply import PoolRule
+from state.store import Store
+from tests.crash.clouds import Cloud
+from tests.crash.process import Ended, in_process
+from tests.crash.steps import World, run
+
+VISIBLE_LATER = timedelta(minutes=3)
+PAST_THE_WINDOW = timedelta(minutes=6)
+SETTLING = frozenset(boundary for boundary in Boundary if boundary.startswith("settle"))
+
+
+class Mode(StrEnum):
+    KILLED = "killed"
+    REPLY_LOST = "reply lost"
+    REFUSED = "refused"
+    LATER = "visible only later"
+
+
+class Wish(StrEnum):
+    """What the run wants to change, as instances held before and wanted after."""
+
+    RESERVE = "reserve"
+    GROW = "grow"
+    SHRINK = "shrink"
+    RELEASE = "release"
+
+    @property
+    def before(self) -> int:
+        return {"reserve": 0, "grow": 2, "shrink": 3, "release": 2}[self]
+
+    @property
+    def after(self) -> int:
+        return {"reserve": 2, "grow": 3, "shrink": 2, "release": 0}[self]
+
+    def operation(self, cloud: Cloud) -> str:
+        return {"reserve": cloud.reserve, "release": cloud.release}.get(self, cloud.resize)
+
+    @property
+    def buys(self) -> bool:
+        return self.after > self.before
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    cloud: Cloud
+    wish: Wish
+    mode: Mode
+    boundary: Boundary
+
+    def __str__(self) -> str:
+        return f"{self.cloud.name}-{self.wish}-{self.mode}-{self.boundary.name.lower()}".replace(" ", "-")
+
+
+class Stage:
+    """A sandbox and a state, and the broker run against them in processes that may die."""
+
+    def __init__(self, sandbox: Sandbox, cloud: Cloud, state: Path, **world: object) -> None:
+        self.sandbox = sandbox
+        self.cloud = cloud
+        self.state = state
+        self._world = world
+        Store.create(state, now=self.now).close()
+
+    @property
+    def now(self) -> datetime:
+        return self.sandbox.clock.now()
+
+    def world(self, want: int) -> World:
+        world = World(cloud=self.cloud, endpoint=self.sandbox.endpoint, state=self.state, now=self.now, want=want)
+        return msgspec.structs.replace(world, **self._world)
+
+    def run(self, want: int, *, die_at: Boundary | None = None) -> Ended:
+        world = self.world(want)
+        return in_process(lambda checkpoint: run(msgspec.structs.replace(world, checkpoint=checkpoint)), die_at=die_at)
+
+    def whole_run(self, want: int) -> Ended:
+        ended = self.run(want)
+        assert ended.exit == 0 and not ended.killed
+        return ended
+
+    def past_the_window(self) -> None:
+        self.sandbox.advance(PAST_THE_WINDOW)
+
+
+def go_wrong(stage: Stage, wish: Wish, mode: Mode) -> None:
+    cloud, operation = stage.cloud, wish.operation(stage.cloud)
+    if mode is Mode.REPLY_LOST:
+        stage.sandbox.fault(FaultKind.REPLY_LOST, operation, cloud.name)
+    elif mode is Mode.LATER:
+        stage.sandbox.fault(FaultKind.HIDDEN, operation, cloud.name, delay_s=VISIBLE_LATER.total_seconds())
+    elif mode is Mode.REFUSED and wish.buys:
+        with stage.sandbox.world.lock:
+            stage.sandbox.market.set_capacity(PoolRule(provider=cloud.name))
+    elif mode is Mode.REFUSED:
+        stage.sandbox.fault(FaultKind.ERROR, operation, cloud.name, status=403, code=cloud.denied)
+
+
+def get_well(stage: Stage) -> None:
+    with stage.sandbox.world.lock:
+        stage.sandbox.world.faults.clear()
+        stage.sandbox.market.clear_capacity()
+
+
+def play(stage: Stage, cell: Cell) -> list[Ended]:
+    """Get to where the change is wanted, die on the way, get well, and run past the window until nothing is wanted."""
+    wish = cell.wish
+    ended = [stage.whole_run(wish.before)]
+    stage.past_the_window()
+    go_wrong(stage, wish, cell.mode)
+    if cell.boundary in SETTLING:
+        ended.append(stage.run(wish.after, die_at=Boundary.AFTER_CALL))
+        stage.sandbox.advance(timedelta(minutes=1))
+    ended.append(stage.run(wish.after, die_at=cell.boundary))
+    stage.sandbox.advance(timedelta(minutes=1))
+    ended.append(stage.whole_run(wish.after))
+    get_well(stage)
+    stage.past_the_window()
+    ended.append(stage.whole_run(wish.after))
+    stage.past_the_window()
+    ended.append(stage.whole_run(wish.after))
+    return ended

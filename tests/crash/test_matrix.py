@@ -1,0 +1,73 @@
+"""Every boundary x every way in which a call goes wrong x every change x three clouds."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.boundary import Boundary
+from providers.sandbox.local import Sandbox
+from tests.crash.cell import Cell, Mode, Stage, Wish, play
+from tests.crash.clouds import CLOUDS, Cloud
+from tests.crash.truth import bought, check_ledger, held_in_truth
+
+REPEATS = (Boundary.BEFORE_REPEAT, Boundary.AFTER_REPEAT)
+
+
+def cells(cloud: Cloud) -> Iterator[Cell]:
+    for wish in Wish:
+        for mode in Mode:
+            for boundary in Boundary:
+                if wish is Wish.RELEASE or boundary not in REPEATS:
+                    yield Cell(cloud=cloud, wish=wish, mode=mode, boundary=boundary)
+
+
+def survive(cell: Cell, folder: Path) -> Counter[Boundary]:
+    """Play the cell and hold what is left to the truth; the boundaries at which a process died."""
+    with Sandbox(seed=1) as sandbox:
+        stage = Stage(sandbox, cell.cloud, folder / "state.db")
+        ended = play(stage, cell)
+        wish = cell.wish
+        assert sum(held_in_truth(sandbox, cell.cloud).values()) == wish.after, "duplicate, leak or loss"
+        assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
+        check_ledger(sandbox, cell.cloud, stage.state, stage.now)
+    return Counter(each.passed[-1] for each in ended if each.killed)
+
+
+QUICK = [
+    Cell(cloud=cloud, wish=Wish.RESERVE, mode=mode, boundary=boundary)
+    for cloud, mode, boundary in zip(
+        (*CLOUDS, *CLOUDS),
+        (Mode.REPLY_LOST, Mode.KILLED, Mode.LATER, Mode.LATER, Mode.REPLY_LOST, Mode.KILLED),
+        (
+            Boundary.AFTER_CALL,
+            Boundary.AFTER_INTENT,
+            Boundary.AFTER_CALL,
+            Boundary.BEFORE_SETTLED,
+            Boundary.AFTER_LOOK,
+            Boundary.BEFORE_OUTCOME,
+        ),
+        strict=True,
+    )
+]
+
+
+@pytest.mark.parametrize("cell", QUICK, ids=str)
+def test_a_killed_run_neither_buys_twice_nor_leaks(cell: Cell, tmp_path: Path) -> None:
+    assert survive(cell, tmp_path)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("wish", Wish, ids=str)
+@pytest.mark.parametrize("cloud", CLOUDS, ids=lambda cloud: cloud.name)
+def test_matrix(cloud: Cloud, wish: Wish, tmp_path: Path, tally: Counter[str]) -> None:
+    for number, cell in enumerate(cell for cell in cells(cloud) if cell.wish is wish):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            hit = survive(cell, folder)
+        except AssertionError as error:
+            raise AssertionError(f"{cell}: {error}") from error
+        tally["cells"] += 1
+        tally.update({boundary.value: count for boundary, count in hit.items()})
