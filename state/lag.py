@@ -21,9 +21,7 @@ def made_whole(view: ScopeView, known: Mapping[str, Holding], look: Look | None)
     lagging = {which: holding for which, holding in known.items() if look.lags(holding)}
     listed = tuple(_as_known(r, lagging[r.id]) if r.id in lagging else r for r in view.reservations)
     shown = {reservation.id for reservation in listed}
-    unseen = tuple(
-        h.reservation for which, h in lagging.items() if which not in shown and not h.reservation.state.gone
-    )
+    unseen = tuple(h.reservation for which, h in lagging.items() if which not in shown and not h.reservation.state.gone)
     return msgspec.structs.replace(view, reservations=(*listed, *unseen))
 
 

@@ -41,6 +41,11 @@ def rebuild(connection: Connection, entries: Iterable[Entry]) -> None:
         project(connection, entry)
 
 
+def contents(connection: Connection) -> list[list[tuple[object, ...]]]:
+    """All rows of all projections, in an order of their own: to compare."""
+    return [sorted(tuple(row) for row in connection.execute(table.select())) for table in PROJECTIONS]
+
+
 def _intended(connection: Connection, entry: Entry, intent: Intent) -> None:
     request = intent.request
     connection.execute(

@@ -1,4 +1,4 @@
-"""The tables of schema version 1. Times are microseconds since 1970 UTC; money is micro-dollars; bodies are JSON.
+"""The tables of schema version 2. Times are microseconds since 1970 UTC; money is micro-dollars; bodies are JSON.
 
 `entry` is the ledger: append-only, held so by triggers. `intent`, `reservation`, `count_step`, `use_step` and
 `applied_plan` are projections of it and can be rebuilt from it alone. `meta`, `heartbeat`, `scope_look` and
@@ -19,7 +19,7 @@ from sqlalchemy import (
     event,
 )
 
-VERSION = 1
+VERSION = 2
 METADATA = MetaData()
 
 META = Table(
@@ -46,6 +46,8 @@ ENTRY = Table(
     Column("reservation_id", Text),
     Column("body", Text, nullable=False),
     Index("entry_by_moves", "moves", "seq"),
+    Index("entry_by_reservation", "reservation_id", "seq"),
+    Index("entry_by_time", "at"),
     sqlite_strict=True,
 )
 

@@ -28,7 +28,7 @@ from state.encode import from_us, to_text, to_us
 from state.entries import Applied, Concluded, Entry, Gap, Intended, Kind, Used
 from state.lag import made_whole
 from state.mark import mark, marked
-from state.project import rebuild
+from state.project import contents, rebuild
 from state.schema import ENTRY, HEARTBEAT, META, METADATA, VERSION
 from state.spend import month_spend
 from state.witness import Look, changes, missing, ours, use_of
@@ -89,6 +89,28 @@ class Store:
                 f"{self.path} is of schema version {version}, newer than this broker knows ({VERSION})",
                 next_step="upgrade the broker; nothing was changed",
             )
+        if version < VERSION:
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        if self.read_only:
+            raise StateError(
+                f"{self.path} is of schema version {version}, this broker's is {VERSION}",
+                next_step="broker run or broker apply upgrades it",
+            )
+        from state.migrate import migrate
+
+        with self._turn, in_plain_words(self.path):
+            migrate(self.path, self._writer, version)
+
+    def projections_agree(self) -> bool:
+        """Whether rebuilding from the ledger would change nothing. Nothing is changed."""
+        with self._write() as connection:
+            before = contents(connection)
+            rebuild(connection, tuple(reads.entries(connection)))
+            after = contents(connection)
+            connection.rollback()
+        return before == after
 
     def close(self) -> None:
         self._engine.dispose()

@@ -1,0 +1,42 @@
+"""Copies of the state, and whether it is whole."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from broker.errors import StateError
+from state.database import in_plain_words
+
+
+def backup(path: Path, target: Path) -> Path:
+    """A consistent copy, also while a run writes. Replaces the target as a whole. Raises StateError."""
+    fresh = target.with_name(f"{target.name}.new")
+    with in_plain_words(path), closing(_opened(path)) as source:
+        try:
+            os.close(os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
+            with closing(sqlite3.connect(fresh)) as copy:
+                source.backup(copy)
+            fresh.replace(target)
+        except OSError as error:
+            raise StateError(
+                f"cannot write the backup {target}: {error.strerror}", next_step="give another place"
+            ) from None
+        finally:
+            fresh.unlink(missing_ok=True)
+    return target
+
+
+def faults(path: Path) -> tuple[str, ...]:
+    """What is wrong with the file, one line each; empty when it is whole. Raises StateError if it cannot be read."""
+    with in_plain_words(path), closing(_opened(path)) as connection:
+        rows = connection.execute("PRAGMA integrity_check").fetchall()
+        broken = [str(row[0]) for row in rows if row[0] != "ok"]
+        orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+    return (*broken, *(f"{row[0]}: row {row[1]} points to nothing in {row[2]}" for row in orphans))
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        raise StateError(f"there is no state file {path}", next_step="broker init, or broker state adopt")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)

@@ -1,0 +1,216 @@
+"""State files that are missing, damaged, old, new, unwritable or on a full disk: one line, nothing changed."""
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from broker.errors import Exit, StateError
+from state.schema import VERSION
+from state.store import Store
+from state.upkeep import backup, faults
+from tests.state.worlds import HOUR, LINEAGE, MINUTE, T0, done, held, intent, view
+
+SCHEMAS = Path(__file__).parent / "schemas"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "state.db"
+    with Store.restore(made, now=T0, lineage=LINEAGE) as store:
+        store.intend(intent())
+        store.conclude("k1", done(T0 + MINUTE), reservation=held())
+    return made
+
+
+def one_line(error: StateError) -> str:
+    assert error.exit is Exit.ERROR and error.next_step and "\n" not in str(error)
+    return str(error)
+
+
+def of_version(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET schema_version = ?", (version,))
+
+
+def test_a_missing_file_names_both_ways_on(tmp_path: Path) -> None:
+    with pytest.raises(StateError) as error:
+        Store.open(tmp_path / "state.db")
+    assert "broker init" in one_line(error.value) and "state adopt" in one_line(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_never_made_over_another(path: Path) -> None:
+    with pytest.raises(StateError, match="exists already"):
+        Store.create(path, now=T0)
+
+
+def test_a_newer_file_is_refused_and_left_alone(path: Path) -> None:
+    of_version(path, VERSION + 1)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match="newer than this broker") as error:
+        Store.open(path)
+    assert "upgrade" in one_line(error.value) and path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: b"",
+        lambda whole: b"not a database at all" * 300,
+        lambda whole: whole[:100] + b"\xff" * 4000 + whole[4100:],
+    ],
+    ids=["cut off", "empty", "text", "overwritten"],
+)
+def test_a_damaged_file_is_told_in_one_line(path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StateError) as error, Store.open(path) as store:
+        store.intents()
+        store.entries()
+        store.count_steps()
+    one_line(error.value)
+
+
+def test_a_full_disk_stops_before_the_call_and_keeps_what_was(path: Path) -> None:
+    with Store.open(path) as store:
+        with store._write() as connection:
+            pages = connection.execute(text("PRAGMA page_count")).scalar()
+            connection.execute(text(f"PRAGMA max_page_count = {pages}"))
+        with pytest.raises(StateError, match="is full") as error:
+            for number in range(1000):
+                store.intend(intent(f"n{number}"))
+        one_line(error.value)
+    with Store.open(path) as store:
+        assert store.intents()[0].key == "k1" and store.projections_agree() and faults(path) == ()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_sent(path: Path) -> None:
+    with Store.open(path) as store:
+        store._ask(lambda connection: connection.execute(text("PRAGMA query_only = 1")))
+        with pytest.raises(StateError, match="cannot be written") as error:
+            store.intend(intent("k9"))
+    one_line(error.value)
+
+
+def test_reading_does_not_need_the_right_to_write(path: Path) -> None:
+    with Store.open(path, read_only=True) as store:
+        assert len(store.reservations()) == 1
+        with pytest.raises(StateError, match="cannot be written"):
+            store.intend(intent("k9"))
+
+
+def test_a_reader_sees_the_last_commit_while_a_run_writes(path: Path) -> None:
+    with Store.open(path) as writer, Store.open(path, read_only=True) as reader:
+        with writer._write() as connection:
+            connection.execute(text("UPDATE meta SET quiet_until = 1"))
+            assert reader.quiet_until is None
+        assert reader.quiet_until is not None
+
+
+def old_file(tmp_path: Path, version: int) -> Path:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((SCHEMAS / f"v{version}.sql").read_text())
+    return path
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_an_old_file_is_brought_up_to_date_with_a_copy_kept(tmp_path: Path, version: int) -> None:
+    path = old_file(tmp_path, version)
+    with pytest.raises(StateError, match="upgrades it"):
+        Store.open(path, read_only=True)
+    with Store.open(path) as store:
+        assert store.lineage == LINEAGE
+        assert [r.id for r in store.reservations()] == ["res-1"] and [u.used for u in store.use_steps()] == [0, 1]
+        assert store.projections_agree()
+        store.witness([view(held(used=2), at=T0 + 2 * HOUR)], T0 + 2 * HOUR)
+    assert faults(path) == ()
+    assert shapes(path) == shapes(fresh(tmp_path)), "as a new file is made"
+    assert path.with_name(f"old.db.v{version}").exists()
+
+
+def fresh(tmp_path: Path) -> Path:
+    Store.create(tmp_path / "fresh.db", now=T0).close()
+    return tmp_path / "fresh.db"
+
+
+def shapes(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        return [(name, " ".join(sql.split())) for name, sql in rows]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from state import migrate
+
+    def half(operations: object) -> None:
+        migrate._to_2(operations)  # type: ignore[arg-type]
+        raise sqlite3.OperationalError("database or disk is full")
+
+    path = old_file(tmp_path, 1)
+    monkeypatch.setitem(migrate._MIGRATIONS, 2, half)
+    with pytest.raises(StateError, match="is full"):
+        Store.open(path)
+    monkeypatch.undo()
+    with Store.open(path) as store:
+        assert store.lineage == LINEAGE
+
+
+def test_alembic_is_not_imported_for_a_file_of_this_version(path: Path) -> None:
+    import subprocess
+
+    code = (
+        "import sys; from pathlib import Path; from state.store import Store\n"
+        f"Store.open(Path({str(path)!r}), read_only=True).reservations()\n"
+        "sys.exit(any(name.startswith('alembic') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_backup_is_whole_and_taken_while_a_run_writes(path: Path, tmp_path: Path) -> None:
+    with Store.open(path) as store:
+        store.intend(intent("k2"))
+        copy = backup(path, tmp_path / "copy.db")
+        store.intend(intent("k3"))
+    assert copy.stat().st_mode & 0o077 == 0
+    with Store.open(copy) as restored:
+        assert [i.key for i in restored.intents()] == ["k1", "k2"]
+    assert faults(copy) == ()
+
+
+def test_a_backup_that_cannot_be_made_leaves_no_half_of_it(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="cannot write the backup"):
+        backup(path, tmp_path / "no" / "copy.db")
+    with pytest.raises(StateError, match="no state file"):
+        backup(tmp_path / "none.db", tmp_path / "copy.db")
+
+
+def test_an_older_copy_put_in_its_place_is_noticed(path: Path, tmp_path: Path) -> None:
+    copy = backup(path, tmp_path / "copy.db")
+    with Store.open(path) as store:
+        assert not store.was_replaced()
+        store.intend(intent("k2"))
+    for beside in ("-wal", "-shm"):
+        path.with_name(path.name + beside).unlink(missing_ok=True)
+    shutil.copy(copy, path)
+    with Store.open(path) as store:
+        assert store.was_replaced()
+        store.be_quiet(T0 + HOUR)
+        assert not store.was_replaced() and store.quiet_until == T0 + HOUR
+
+
+def test_faults_are_found(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE intent SET seq = 999")
+    assert any("intent" in fault for fault in faults(path))
+    with Store.open(path) as store:
+        assert not store.projections_agree()
+        store.rebuild()
+        assert store.projections_agree()
+    assert faults(path) == ()
