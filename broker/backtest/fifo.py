@@ -1,13 +1,12 @@
 """STATIC and NAIVE under fixed capacity: jobs in one order or by length, blocking or skipping what does not fit."""
 
 import heapq
-from typing import cast
 
 import numpy as np
 
 from broker.backtest.trace import Floats, Ints, Trace
 from broker.sia.compiling import kernel, run
-from broker.sia.heap import Heap, heap_push, heap_remove
+from broker.sia.heap import Heap, Node, heap_push, heap_remove
 
 
 @kernel
@@ -88,8 +87,8 @@ def ranked_starts(
     """
     n, free, ends, k = len(submit), capacity, -1, 0
     while k < n or ends != -1:
-        now = min(submit[k] if k < n else np.inf, running.first[ends] if ends != -1 else np.inf)
-        while ends != -1 and running.first[ends] <= now:
+        now = min(submit[k] if k < n else np.inf, running[ends].first if ends != -1 else np.inf)
+        while ends != -1 and running[ends].first <= now:
             free += gpus[ends]
             ends = heap_remove(running, ends, ends)
         while k < n and submit[k] <= now:
@@ -112,7 +111,7 @@ def pick_waiting(waiting: Heap, roots: list[int], gpus: list[int], free: int, sk
     for root in roots:
         if root == -1 or (skip and gpus[root] > free):
             continue
-        if best == -1 or (waiting.first[root], root) < (waiting.first[best], best):
+        if best == -1 or (waiting[root].first, root) < (waiting[best].first, best):
             best = root
     return best if best == -1 or gpus[best] <= free else -1
 
@@ -122,13 +121,8 @@ def queue_starts(trace: Trace, capacity: int, rank: Floats, *, skip: bool, plain
     n = len(trace)
     sizes, size = np.unique(trace.gpus, return_inverse=True)
     columns = (trace.submit_s, trace.duration_s, trace.gpus, np.asarray(rank, dtype=np.float64), size.astype(np.int64))
-    heaps = [Heap(*_heap_columns(n)), Heap(*_heap_columns(n))]
+    heaps = [[Node() for _ in range(n)] for _ in range(2)]
     roots = np.full(len(sizes), -1, dtype=np.int64)
     starts = np.full(n, np.inf)
     run(ranked_starts, *columns, capacity, skip, starts, *heaps, roots, plain=plain)
     return starts
-
-
-def _heap_columns(n: int) -> tuple[list[float], list[float], list[int], list[int], list[int]]:
-    links = [np.full(n, -1, dtype=np.int64) for _ in range(3)]
-    return cast("tuple[list[float], list[float], list[int], list[int], list[int]]", (np.zeros(n), np.zeros(n), *links))

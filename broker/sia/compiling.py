@@ -9,7 +9,9 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,28 +41,59 @@ def compiled(function: F) -> F:
 
 
 def run(function: Callable[..., Any], *arguments: Any, plain: bool = False) -> Any:
-    """Call a `@kernel` function on numpy columns: compiled, or plain on lists that are copied back."""
-    if not plain:
-        return compiled(function)(*arguments)
-    lists = [_to_lists(argument) for argument in arguments]
-    result = function(*lists)
-    for argument, values in zip(arguments, lists, strict=True):
-        _copy_back(argument, values)
+    """Call a `@kernel` function on lists of numbers or records (or tuples of such): plain, or compiled on arrays.
+
+    Arrays are passed as they are when compiled, and lists when plain; what was converted is copied back.
+    """
+    convert, back = (_to_lists, _into_array) if plain else (to_arrays, _into_list)
+    converted = [convert(argument) for argument in arguments]
+    result = (function if plain else compiled(function))(*converted)
+    for argument, values in zip(arguments, converted, strict=True):
+        _copy(argument, values, back)
     return result
 
 
-def _to_lists(value: Any) -> Any:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*map(_to_lists, value))
-    return value.tolist() if hasattr(value, "tolist") else value
+def to_arrays(value: Any) -> Any:
+    """Lists of numbers -> arrays; lists of dataclass instances -> record arrays; through named tuples."""
+    import numpy as np
 
-
-def _copy_back(value: Any, lists: Any) -> None:
     if isinstance(value, tuple):
-        for column, values in zip(value, lists, strict=True):
-            _copy_back(column, values)
-    elif isinstance(lists, list) and value.flags.writeable:
-        value[:] = lists
+        return type(value)(*map(to_arrays, value))
+    if not isinstance(value, list):
+        return value
+    if value and is_dataclass(value[0]):
+        names = [field.name for field in fields(value[0])]
+        dtype = [(name, np.float64 if type(getattr(value[0], name)) is float else np.int64) for name in names]
+        pick = attrgetter(*names)
+        return np.array([pick(record) for record in value], dtype=dtype)
+    return np.array(value)
+
+
+def _to_lists(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value)(*map(_to_lists, value))
+    return value.tolist() if hasattr(value, "dtype") else value
+
+
+def _copy(value: Any, converted: Any, back: Callable[[Any, Any], None]) -> None:
+    if isinstance(value, tuple):
+        for part, values in zip(value, converted, strict=True):
+            _copy(part, values, back)
+    elif value is not converted:
+        back(value, converted)
+
+
+def _into_array(array: Any, values: Any) -> None:
+    array[:] = values
+
+
+def _into_list(values: Any, array: Any) -> None:
+    if array.dtype.names is None:
+        values[:] = array.tolist()
+        return
+    for record, row in zip(values, array.tolist(), strict=True):
+        for name, number in zip(array.dtype.names, row, strict=True):
+            setattr(record, name, number)
 
 
 def _cache_folder() -> Path:

@@ -4,25 +4,29 @@ A job is in at most one heap of a `Heap` at a time; a heap is named by its root 
 Order: `first`, then `second`, then the job's index. All operations are O(log n) amortised (Sleator and Tarjan 1986).
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from broker.sia.compiling import kernel
 
 
-class Heap(NamedTuple):
-    first: list[float]
-    second: list[float]
-    left: list[int]
-    right: list[int]
-    up: list[int]
+@dataclass(slots=True)
+class Node:
+    first: float = 0.0
+    second: float = 0.0
+    left: int = -1
+    right: int = -1
+    up: int = -1
+
+
+Heap = list[Node]
 
 
 @kernel
 def heap_less(h: Heap, a: int, b: int) -> bool:
-    if h.first[a] != h.first[b]:
-        return h.first[a] < h.first[b]
-    if h.second[a] != h.second[b]:
-        return h.second[a] < h.second[b]
+    if h[a].first != h[b].first:
+        return h[a].first < h[b].first
+    if h[a].second != h[b].second:
+        return h[a].second < h[b].second
     return a < b
 
 
@@ -36,44 +40,44 @@ def heap_merge(h: Heap, a: int, b: int) -> int:
         if tail == -1:
             root = a
         else:
-            h.left[tail] = a
-        h.up[a] = tail
+            h[tail].left = a
+        h[a].up = tail
         tail = a
-        rest = h.right[a]
-        h.right[a] = h.left[a]
+        rest = h[a].right
+        h[a].right = h[a].left
         a = rest
     last = b if a == -1 else a
     if tail == -1:
         root = last
     else:
-        h.left[tail] = last
+        h[tail].left = last
     if last != -1:
-        h.up[last] = tail
+        h[last].up = tail
     return root
 
 
 @kernel
 def heap_push(h: Heap, root: int, node: int, first: float, second: float) -> int:
     """New root."""
-    h.first[node] = first
-    h.second[node] = second
-    h.left[node] = -1
-    h.right[node] = -1
-    h.up[node] = -1
+    h[node].first = first
+    h[node].second = second
+    h[node].left = -1
+    h[node].right = -1
+    h[node].up = -1
     return heap_merge(h, root, node)
 
 
 @kernel
 def heap_remove(h: Heap, root: int, node: int) -> int:
     """New root without `node`, which must be in the heap; the root itself is removed in the same way."""
-    parent = h.up[node]
-    rest = heap_merge(h, h.left[node], h.right[node])
+    parent = h[node].up
+    rest = heap_merge(h, h[node].left, h[node].right)
     if rest != -1:
-        h.up[rest] = parent
+        h[rest].up = parent
     if parent == -1:
         return rest
-    if h.left[parent] == node:
-        h.left[parent] = rest
+    if h[parent].left == node:
+        h[parent].left = rest
     else:
-        h.right[parent] = rest
+        h[parent].right = rest
     return root

@@ -1,0 +1,72 @@
+"""Making a State, and room in it for one job more."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.sia.columns import NOBODY, SWITCHES, Job, Pool, State, Tenant
+from broker.sia.heap import Node
+from broker.sia.step import promise_all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Knobs of the allocator. `off` switches rules off, for ablations only: the bound needs every one of them."""
+
+    reclaim_s: float = 60.0
+    restore_s: float = 120.0
+    tolerance: float = 0.1  # share of its static latency that a job may lose before it counts as slowed down
+    most_preemptions: int = 3
+    shortest_first: bool = True
+    latest_first: bool = False
+    tick_s: float = 0.0
+    off: frozenset[int] = frozenset()
+
+
+def new_state(*, entitlements: Sequence[int], kept: Sequence[int] = (), capacity: int, rules: Rules) -> State:
+    """A pool with its tenants and no job yet; `kept` is what each tenant does not lend."""
+    state = State(
+        jobs=[],
+        tenants=[Tenant(entitlement=int(slots)) for slots in entitlements],
+        pool=[_pool(int(capacity), rules)],
+        ends=[],
+        drains=[],
+        queue=[],
+        running=[],
+        active=[0] * len(entitlements),
+        sizes=[],
+        log_job=[0] * 16,
+        log_kind=[0] * 16,
+        wanted=[0] * (max(int(capacity), int(sum(entitlements))) + 1),
+        on=[0 if switch in rules.off else 1 for switch in range(SWITCHES)],
+    )
+    for tenant, slots in zip(state.tenants, kept, strict=False):
+        tenant.keep = slots
+    promise_all(state)
+    return state
+
+
+def _pool(capacity: int, rules: Rules) -> Pool:
+    return Pool(
+        capacity=capacity,
+        limit=rules.most_preemptions,
+        shortest=int(rules.shortest_first),
+        latest_first=int(rules.latest_first),
+        tolerance=rules.tolerance,
+        reach_s=max(rules.reclaim_s, 1.0),
+        pause_s=rules.reclaim_s + rules.restore_s,
+        tick=rules.tick_s,
+    )
+
+
+def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
+    """Make room for a job, which is not submitted yet; `classes` numbers the sizes seen so far."""
+    job.size = classes.setdefault(job.gpus, len(classes))
+    if job.size == len(state.sizes):
+        state.sizes.append(NOBODY)
+    state.jobs.append(job)
+    for heap in (state.ends, state.drains, state.queue):
+        heap.append(Node())
+    state.running.append(NOBODY)
+    for log in (state.log_job, state.log_kind):
+        log.extend((0, 0, 0, 0))
+    return len(state.jobs) - 1
