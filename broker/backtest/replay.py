@@ -93,10 +93,9 @@ def finish_jobs(s: State, w: World, now: float) -> None:
 
 @kernel
 def take_capacity(s: State, w: World, now: float) -> None:
-    """Less takes effect at once, but never below what runs."""
     c = w.position[0].capacities
     while c < w.position[0].capacities_known and w.capacity_at[c] <= now:
-        set_capacity(s, max(w.capacity[c], s.pool[0].busy))
+        set_capacity(s, w.capacity[c])
         c += 1
     w.position[0].capacities = c
 

@@ -22,9 +22,9 @@ from broker.sia.shadow import hold_owed
 def settle_claims(s: State, now: float) -> None:
     """Jobs that have just become owed draw on what their tenant had claimed; then claims are looked at again."""
     serve_claims(s, now)
-    note_lateness(s, now)
+    note_lateness(s, now, -TINY_S)
     serve_claims(s, now)
-    note_lateness(s, now)
+    note_lateness(s, now, TINY_S)
     note_misses(s, now)
     retire_idle(s)
     measure_claims(s)
@@ -131,7 +131,7 @@ def grant(s: State, v: int, now: float) -> None:
 def start_owed(s: State, j: int, now: float, kind: int) -> None:
     v = s.jobs[j].tenant
     waiting_remove(s, v, j)
-    if s.jobs[j].waiting_since >= now:
+    if not s.jobs[j].missed:
         note_sensitive(s, j, now, 0)
     s.jobs[j].state = RUNNING
     s.jobs[j].held = s.jobs[j].gpus
@@ -167,17 +167,22 @@ def close_window(s: State) -> None:
 
 
 @kernel
-def note_lateness(s: State, now: float) -> None:
-    """A tenant that is late while jobs stand behind it in its shadow queue claims its whole entitlement."""
+def note_lateness(s: State, now: float, slack_s: float) -> None:
+    """A tenant that is late while jobs stand behind it in its shadow queue claims its whole entitlement.
+
+    What still waits when an instant is settled is late from then on (slack above 0); before that, it may yet be served.
+    A job that becomes owed under such a claim inherits its age: else, when its late predecessor ends and with it the
+    tenant's claim, it would have to queue behind claims that were made after the one which covered it.
+    """
     s.pool[0].late_at = NEVER
     for i in range(s.pool[0].active):
         v = s.active[i]
         late = s.tenants[v].late > 0
         j = s.tenants[v].first_waiting
         while j != NOBODY:
-            s.jobs[j].waiting_since = min(s.jobs[j].waiting_since, now)
+            s.jobs[j].waiting_since = min(s.jobs[j].waiting_since, now, s.tenants[v].entitled_since)
             late_at = s.jobs[j].shadow_start + s.jobs[j].service
-            if late_at <= now + TINY_S:
+            if late_at <= now + slack_s:
                 late = True
             else:
                 s.pool[0].late_at = min(s.pool[0].late_at, late_at)
@@ -193,7 +198,7 @@ def note_misses(s: State, now: float) -> None:
     for i in range(s.pool[0].active):
         j = s.tenants[s.active[i]].last_waiting
         while j != NOBODY:
-            if s.jobs[j].waiting_since >= now and not s.jobs[j].missed:
+            if not s.jobs[j].missed:
                 s.jobs[j].missed = 1
                 note_sensitive(s, j, now, 1)
             j = s.jobs[j].waits_before

@@ -91,6 +91,7 @@ class Tenant:
 @dataclass(slots=True)
 class Pool:
     capacity: int = 0
+    goal: int = 0  # capacity above this is given back as it falls free, and not lent
     busy: int = 0
     coming: int = 0  # busy slots that are draining
     hold: int = 0  # held back from lending

@@ -25,7 +25,7 @@ from broker.sia.shadow import service_of
 @kernel
 def spare(s: State) -> int:
     """Free slots that no claim and no hold-back covers; negative: so many are missing."""
-    return s.pool[0].capacity - s.pool[0].busy - s.pool[0].unmet - s.pool[0].hold
+    return min(s.pool[0].capacity, s.pool[0].goal) - s.pool[0].busy - s.pool[0].unmet - s.pool[0].hold
 
 
 @kernel
@@ -33,7 +33,10 @@ def reclaim(s: State, now: float) -> None:
     """Call slots back for claims, and before them for the hold-back."""
     if not s.on[GUARD]:
         return
-    while spare(s) + s.pool[0].coming < 0:
+    held = s.pool[0].capacity - min(
+        s.pool[0].capacity, s.pool[0].goal
+    )  # to be given back, but nobody is stopped for it
+    while spare(s) + held + s.pool[0].coming < 0:
         j = most_expanded(s)
         if j != NOBODY:
             take_back_extra(s, j, now)

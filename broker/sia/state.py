@@ -48,6 +48,7 @@ def new_state(*, entitlements: Sequence[int], kept: Sequence[int] = (), capacity
 def _pool(capacity: int, rules: Rules) -> Pool:
     return Pool(
         capacity=capacity,
+        goal=capacity,
         limit=rules.most_preemptions,
         shortest=int(rules.shortest_first),
         latest_first=int(rules.latest_first),

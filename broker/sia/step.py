@@ -163,8 +163,10 @@ def finish_drain(s: State, j: int, now: float) -> None:
 
 
 @kernel
-def set_capacity(s: State, capacity: int) -> None:
-    s.pool[0].capacity = capacity
+def set_capacity(s: State, goal: int) -> None:
+    """More takes effect at once; less as slots fall free that no claim waits for."""
+    s.pool[0].goal = goal
+    s.pool[0].capacity = max(s.pool[0].capacity, goal)
 
 
 @kernel
@@ -174,6 +176,17 @@ def decide(s: State, now: float) -> None:
     settle_claims(s, now)
     reclaim(s, now)
     lend(s, now)
+    give_back(s)
+
+
+@kernel
+def give_back(s: State) -> None:
+    """Never what runs, nor a free slot that covers a claim: reclaiming another would take a reclaim time more."""
+    pool = s.pool[0]
+    free = pool.capacity - pool.busy
+    kept = min(max(0, free), pool.unmet)
+    pool.capacity = max(pool.goal, pool.busy + kept)
+    pool.short = max(0, pool.claimed - pool.capacity)
 
 
 @kernel
