@@ -8,7 +8,7 @@ from providers.sandbox.aws_reservations import find, refusal
 from providers.sandbox.aws_wire import AwsError
 from providers.sandbox.catalogue import Pool
 from providers.sandbox.holdings import Holding, HoldingState, Instance
-from providers.sandbox.terms import OutOfCapacity, Refusal, WrongState
+from providers.sandbox.terms import NotSold, Refusal, WrongState
 
 DEFAULT_TYPE = "g4dn.xlarge"
 PLATFORM = "Linux/UNIX"
@@ -65,7 +65,7 @@ def describe(call: AwsCall) -> dict[str, Any]:
 def _launch(call: AwsCall) -> Instance:
     holding = _reservation(call)
     zones = [holding.zone] if holding else _zones(call)
-    error: AwsError | None = None
+    refusals: list[Refusal] = []
     for zone in zones:
         pool = Pool(ProviderName.AWS, call.region, zone, call.get("InstanceType", DEFAULT_TYPE))
         try:
@@ -81,8 +81,9 @@ def _launch(call: AwsCall) -> Instance:
             message = "The requested reservation does not have sufficient compatible and available capacity."
             raise AwsError("ReservationCapacityExceeded", message) from None
         except Refusal as refused:
-            error = refusal(refused)
-    raise error or refusal(OutOfCapacity())
+            refusals.append(refused)
+    # With no zone asked for, that some zones do not sell the type says nothing about those that do.
+    raise refusal(next((r for r in refusals if not isinstance(r, NotSold)), refusals[0]))
 
 
 def _reservation(call: AwsCall) -> Holding | None:

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -132,7 +133,6 @@ class BillLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def bill_lines(holding: Holding) -> list[BillLine]:
     """The holding's bill, one line for each time during which its count was not 0."""
-    ends = [step.at for step in holding.steps[1:]] + [None]
     return [
         BillLine(
             provider=holding.provider,
@@ -143,9 +143,9 @@ def bill_lines(holding: Holding) -> list[BillLine]:
             machine_type=holding.machine_type,
             count=step.count,
             start=step.at,
-            end=end,
+            end=following.at if following else None,
             usd_per_hour=step.usd_per_hour,
         )
-        for step, end in zip(holding.steps, ends, strict=True)
-        if step.count
+        for step, following in pairwise((*holding.steps, None))
+        if step is not None and step.count
     ]
