@@ -113,8 +113,9 @@ class Azure:
         body = purchase.find(calls, spot)
         if body is not None:
             self._check_owner(body, spot, request.lineage)
-            if body.properties.virtual_machines_associated or not self._deleted(calls, spot):
-                return self._hindered(calls, spot, request)
+            left = None if purchase.give_back(calls, spot, body) else purchase.find(calls, spot)
+            if left is not None:
+                return _with_state(self._seen(left, spot, request.place.scope), ReservationState.CANCELLING)
         if spot.alone:
             groups.drop(calls, spot)
         self._tidy(calls, request.place.scope, request.lineage)
@@ -181,22 +182,6 @@ class Azure:
                 with suppress(ProviderError):
                     if self._clear(calls, spot) is not None:
                         purchase.set_back(calls, spot, left.count)
-
-    def _deleted(self, calls: Calls, spot: Spot) -> bool:
-        try:
-            return purchase.delete(calls, spot)
-        except Conflict:
-            return False
-
-    def _hindered(self, calls: Calls, spot: Spot, request: ReleaseRequest) -> Reservation:
-        """It cannot go while VMs are associated, and those are not ours to touch: it is set to cost nothing."""
-        body = purchase.find(calls, spot)
-        if body is None:
-            return self._gone(None, spot, request.place)
-        if body.properties.virtual_machines_associated and states.held(body):
-            body = purchase.park(calls, spot, body)
-        now = self._seen(purchase.find(calls, spot) or body, spot, request.place.scope)
-        return _with_state(now, ReservationState.CANCELLING)
 
     def _gone(self, body: ReservationBody | None, spot: Spot, place: Place) -> Reservation:
         last = self._seen(body or ReservationBody(), spot, place.scope)

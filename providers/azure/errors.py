@@ -39,6 +39,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "QuotaExceeded": QuotaExceeded,
     "NotSupported": Unsupported,
     "TooManyRequests": Throttled,
+    "MissingSubscriptionRegistration": Denied,
 }
 _BY_STATUS: dict[int, type[ProviderError]] = {
     401: Denied,

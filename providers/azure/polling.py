@@ -14,7 +14,7 @@ class StillRunning(Exception):
 
 
 class PatientPolling(ARMPolling):  # type: ignore[misc]  # the SDK is not checked
-    """The SDK's polling, with an end: it looks at least once, and `patience_s` seconds at most.
+    """The SDK's polling, with an end: it looks at least once, and not after `patience_s` seconds.
 
     `read` makes one look, repeating it where that is safe: looking changes nothing.
     """
@@ -26,5 +26,5 @@ class PatientPolling(ARMPolling):  # type: ignore[misc]  # the SDK is not checke
 
     def update_status(self) -> None:
         self._read(super().update_status)
-        if not self.finished() and time.monotonic() >= self._until:
+        if not self.finished() and time.monotonic() + self._extract_delay() >= self._until:
             raise StillRunning

@@ -10,7 +10,7 @@ from providers.azure import states
 from providers.azure.calls import Calls
 from providers.azure.names import RELEASING_TAG, Spot, own_tags
 from providers.azure.wire import ReservationBody, Sku, parsed
-from providers.base import Ambiguous, NotFound, ProviderError
+from providers.base import Ambiguous, Conflict, NotFound, ProviderError
 
 PUT = "capacityReservations.createOrUpdate"
 PATCH = "capacityReservations.update"
@@ -61,10 +61,17 @@ def shrink(calls: Calls, spot: Spot, count: int) -> ReservationBody:
     return _patched(calls, spot, {"sku": {"capacity": count}}, again=True)
 
 
-def park(calls: Calls, spot: Spot, body: ReservationBody) -> ReservationBody:
-    """Nothing is reserved any more, and it is marked as about to go."""
-    tags = {**(body.tags or {}), RELEASING_TAG: "yes"}
-    return _patched(calls, spot, {"sku": {"capacity": 0}, "tags": tags}, again=True)
+def give_back(calls: Calls, spot: Spot, body: ReservationBody) -> bool:
+    """Delete it; False while it is still there. What VMs are associated with cannot go, and those are not ours to
+    touch: it is set to cost nothing until they are gone.
+    """
+    if not body.properties.virtual_machines_associated:
+        with suppress(Conflict):
+            return delete(calls, spot)
+    if states.held(body):
+        with suppress(Conflict):
+            _park(calls, spot, body)
+    return False
 
 
 def delete(calls: Calls, spot: Spot) -> bool:
@@ -89,6 +96,12 @@ def set_back(calls: Calls, spot: Spot, from_count: int) -> None:
         body = find(calls, spot)
         if body is not None and states.ended_badly(body):
             set_count(calls, spot, min(states.held(body), from_count))
+
+
+def _park(calls: Calls, spot: Spot, body: ReservationBody) -> None:
+    """Nothing is reserved any more, and it is marked as about to go."""
+    tags = {**(body.tags or {}), RELEASING_TAG: "yes"}
+    _patched(calls, spot, {"sku": {"capacity": 0}, "tags": tags}, again=True)
 
 
 def _patched(calls: Calls, spot: Spot, patch: dict[str, Any], *, again: bool) -> ReservationBody:

@@ -242,6 +242,28 @@ def test_what_is_in_use_costs_nothing_at_once_and_goes_when_it_is_free(azure: Az
     assert azure.release(release_request()).state is ReservationState.RELEASED
 
 
+def test_what_azure_will_not_delete_is_set_to_cost_nothing(azure: Azure, sandbox: Sandbox) -> None:
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.ERROR, "capacityReservations.delete", code="OperationNotAllowed", message="in use")
+
+    parked = azure.release(release_request())
+
+    assert (parked.state, parked.count) == (ReservationState.CANCELLING, 0)
+    assert azure.release(release_request()).state is ReservationState.RELEASED
+
+
+def test_a_deletion_that_fails_later_is_no_release(azure: Azure, sandbox: Sandbox) -> None:
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.FAILS_LATER, "capacityReservations.delete", delay_s=60, code="InternalExecutionError")
+
+    still = azure.release(release_request())
+
+    assert (still.state, still.count) == (ReservationState.CANCELLING, 2)
+    assert azure.look(release_request()).seen is Seen.NOT_YET
+    sandbox.advance(timedelta(minutes=1))
+    assert azure.release(release_request()).state is ReservationState.RELEASED
+
+
 def test_use_counts_up_to_what_is_reserved(azure: Azure, sandbox: Sandbox) -> None:
     azure.reserve(reserve_request())
     for name in ("vm-1", "vm-2", "vm-3"):

@@ -7,6 +7,7 @@ import pytest
 
 from broker.model.reservation import Reservation, ReservationState
 from providers.azure import states
+from providers.azure.consume import consumption
 from providers.azure.names import Spot, own_name, owner_of
 from providers.azure.wire import GroupBody, ReservationBody, parsed
 from providers.base import NotFound
@@ -64,6 +65,8 @@ def test_a_block_supplies_within_its_window_only() -> None:
     assert _read("Succeeded", current=4, schedule=schedule, now=opens).state is ReservationState.ACTIVE
     assert _read("Succeeded", current=4, schedule=schedule, now=ends).state is ReservationState.EXPIRED
     assert _read("Succeeded", current=4, schedule={"start": "2026-12-10", "end": "soon"}).usable_until is None
+    told = dict(consumption(held))
+    assert (told["not before"], told["not after"]) == (opens.isoformat(), ends.isoformat())
 
 
 def test_use_beyond_the_count_is_no_use_of_it() -> None:
