@@ -1,0 +1,215 @@
+"""Sources as a whole: what can be wrong with a file or a command, and that unknown is never taken for empty."""
+
+import gzip
+import os
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from broker.clock import FixedClock
+from broker.config import QueueSource
+from broker.model.job import JobState
+from broker.model.snapshot import SourceView, Trust
+from broker.queues.read import detected, read_all, read_source
+
+NOW = datetime(2026, 3, 4, 9, tzinfo=UTC)
+CLOCK = FixedClock(NOW)
+TABLE = "id,submit,gpus\n7,2026-03-04T08:00:00Z,8\n"
+
+
+def view(source: QueueSource) -> SourceView:
+    found = read_source(source, CLOCK, CLOCK)
+    assert found.rows == found.kept + found.merged + found.dropped + found.quarantined
+    assert found.kept == len(found.jobs)
+    assert all("\n" not in line and line.startswith("queue q: ") for line in found.problems)
+    return found
+
+
+def written(folder: Path, content: bytes | str, name: str = "queue.csv", age: timedelta = timedelta(0)) -> QueueSource:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    at = (NOW - age).timestamp()
+    os.utime(path, (at, at))
+    return QueueSource(name="q", files=(path,), pools=("h100",))
+
+
+def program(code: str, timeout_s: float = 20, max_bytes: int = 10**6) -> QueueSource:
+    return QueueSource(
+        name="q", command=(sys.executable, "-c", code), timeout=timedelta(seconds=timeout_s), max_bytes=max_bytes
+    )
+
+
+def unknown(source: QueueSource, why: str) -> None:
+    found = view(source)
+    assert (found.trust, found.jobs, found.pools) == (Trust.UNKNOWN, (), source.pools)
+    (line,) = found.problems
+    assert why in line
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TABLE,
+        b"\xef\xbb\xbf" + TABLE.encode(),
+        TABLE.encode("utf-16"),
+        gzip.compress(TABLE.encode()),
+        TABLE.replace("\n", "\r\n"),
+    ],
+)
+def test_encodings_that_can_be_read(tmp_path: Path, content: bytes | str) -> None:
+    found = view(written(tmp_path, content))
+    assert (found.trust, found.kept, found.as_of) == (Trust.COMPLETE, 1, NOW)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b" \n ", "is empty"),
+        (TABLE.encode("latin-1") + b"\xe9\n", "is not UTF-8 (byte"),
+        (TABLE.encode() + b"\0" * 100, "NUL bytes"),
+        (TABLE.encode("utf-16-le"), "NUL bytes"),
+        (gzip.compress(TABLE.encode())[:-9], "broken gzip"),
+        (gzip.compress(b"0" * 10**7), "is larger than"),
+        ("<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page"),
+        ("slurm_load_jobs error: Unable to contact slurm controller\n", "is in no format that is known"),
+        ('{"jobs":[],"errors":[{"error_number":9000}]}', "reports an error"),
+        ('{"jobs":[{"job_id":1', "is not whole JSON"),
+        ("id,submit,gpus\n7,2026-03-04T08:00:00,8\n", "set timezone"),
+    ],
+)
+def test_content_that_cannot_be_believed(tmp_path: Path, content: bytes | str, why: str) -> None:
+    source = written(tmp_path, content)
+    unknown(QueueSource(name="q", files=source.files, pools=("h100",), max_bytes=10**6), why)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    unknown(QueueSource(name="q", files=(tmp_path / "none",)), "No such file")
+    unknown(QueueSource(name="q", files=(tmp_path,)), "is not a regular file")
+    os.mkfifo(tmp_path / "pipe")
+    unknown(QueueSource(name="q", files=(tmp_path / "pipe",)), "is not a regular file")
+    unknown(QueueSource(name="q", files=written(tmp_path, TABLE).files, max_bytes=5), "is larger than 5 bytes")
+
+
+def test_a_file_that_is_too_old_or_from_the_future(tmp_path: Path) -> None:
+    unknown(written(tmp_path, TABLE, age=timedelta(minutes=61)), "is 1 h 1 min old, allowed are 30 min")
+    unknown(written(tmp_path, TABLE, age=timedelta(minutes=-61)), "1 h 1 min in the future")
+    assert view(written(tmp_path, TABLE, age=timedelta(minutes=29))).trust is Trust.COMPLETE
+
+
+def test_a_new_copy_of_an_old_answer_is_old(tmp_path: Path) -> None:
+    old = int((NOW - timedelta(hours=2)).timestamp())
+    unknown(
+        written(tmp_path, f'{{"jobs":[],"errors":[],"last_update":{{"set":true,"number":{old}}}}}'), "2 h 0 min old"
+    )
+
+
+def test_age_counts_from_the_machines_clock_when_the_other_is_a_sandboxs(tmp_path: Path) -> None:
+    path = tmp_path / "queue.csv"
+    path.write_text(TABLE)
+    found = read_source(QueueSource(name="q", files=(path,)), CLOCK)
+    assert found.trust is Trust.COMPLETE and found.as_of and NOW - found.as_of < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("content", ["id,submit,gpus\n", '{"jobs":[],"errors":[]}', '{"meta":{"jobs":0}}\n'])
+def test_an_empty_queue_is_complete(tmp_path: Path, content: str) -> None:
+    found = view(written(tmp_path, content))
+    assert (found.trust, found.rows, found.problems) == (Trust.COMPLETE, 0, ())
+
+
+def test_rows_that_were_set_aside_make_it_partial(tmp_path: Path) -> None:
+    found = view(written(tmp_path, TABLE + "8,soon,8\n"))
+    assert (found.trust, found.kept, found.quarantined) == (Trust.PARTIAL, 1, 1)
+    assert "1 row set aside: submit is not a time" in found.problems[0]
+
+
+def test_a_command_is_read() -> None:
+    found = view(program(f"print({TABLE!r}, end='')"))
+    assert (found.trust, found.kept, found.as_of) == (Trust.COMPLETE, 1, NOW)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import sys; print('id,submit,gpus'); print('no route', file=sys.stderr); sys.exit(3)", "(exit 3): no route"),
+        ("import sys; sys.exit(1)", "(exit 1); run it by hand"),
+        ("pass", "printed nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "(signal 9)"),
+        ("print('<html><body>502</body></html>')", "is a web page"),
+        ("print('x' * 2_000_000)", "printed more than"),
+    ],
+)
+def test_commands_that_fail(code: str, why: str) -> None:
+    unknown(program(code), why)
+
+
+def test_a_program_that_is_not_there() -> None:
+    unknown(QueueSource(name="q", command=("/no/such/squeue",)), "cannot be started: No such file")
+
+
+def test_a_command_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
+        f"open({str(mark)!r}, 'w').write(str(child.pid)); time.sleep(60)"
+    )
+    begun = time.monotonic()
+    unknown(program(code, timeout_s=1), "did not end within 1 s")
+    assert time.monotonic() - begun < 10
+    assert _gone(int(mark.read_text()))
+
+
+def test_a_child_that_outlives_its_parent_does_not_hold_us(tmp_path: Path) -> None:
+    code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    unknown(program(code, timeout_s=1), "did not end within 1 s")
+
+
+def _gone(pid: int) -> bool:
+    """Within seconds: a kill takes a moment to arrive, and a killed child may stay a zombie until it is collected."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_several_sources_at_once_and_who_is_believed(tmp_path: Path) -> None:
+    low = tmp_path / "low.csv"
+    high = tmp_path / "high.csv"
+    low.write_text("id,submit,gpus,state\n1,2026-03-04T08:00:00Z,8,pending\n2,2026-03-04T08:00:00Z,8,pending\n")
+    high.write_text(
+        "id,submit,gpus,state,attempt\n1,2026-03-04T08:00:00Z,8,done,2\n1,2026-03-04T07:00:00Z,8,preempted,1\n"
+    )
+    missing = QueueSource(name="gone", files=(tmp_path / "gone",))
+    sources = (QueueSource(name="low", files=(low,)), missing, QueueSource(name="high", files=(high,), precedence=1))
+    first, gone, last = read_all(sources, CLOCK)
+    assert [(job.id, job.state) for job in first.jobs] == [("2", JobState.PENDING)]
+    assert (first.kept, first.merged, first.rows) == (1, 1, 2)
+    assert gone.trust is Trust.UNKNOWN
+    assert len(last.jobs) == 2
+
+
+def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path, TABLE).files[0]
+    found = view(QueueSource(name="q", files=(path, path)))
+    assert (found.kept, found.merged, found.rows) == (1, 1, 2)
+
+
+def test_the_format_is_found_out_with_a_reason(tmp_path: Path) -> None:
+    for content, name in (
+        (TABLE, "csv"),
+        ('{"jobs": []}', "squeue"),
+        ('{\n "jobs": []}', "squeue"),
+        ('{"id": 1}\n{"id": 2}\n', "jsonl"),
+        ("JobID|State|Submit\n", "sacct"),
+        ('Loading\n{"jobs": []}\n', "squeue"),
+    ):
+        found = detected(written(tmp_path, content), CLOCK)
+        assert found.name == name and found.why
