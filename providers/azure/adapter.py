@@ -101,9 +101,10 @@ class Azure:
         try:
             return self._seen(purchase.set_count(calls, spot, request.to_count), spot, scope)
         except ProviderError as error:
-            if _answered_no(error):
-                purchase.set_back(calls, spot, request.from_count)
-            raise
+            left = purchase.set_back(calls, spot, request.from_count) if _answered_no(error) else None
+            if left is None or states.ended_badly(left) or states.held(left) != request.to_count:
+                raise
+            return self._seen(left, spot, scope)
 
     def set_end(self, request: EndRequest) -> Reservation:
         raise Unsupported(purchase.PATCH, message=f"Azure gives {request.reservation_id} no end")

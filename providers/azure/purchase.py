@@ -87,15 +87,18 @@ def delete(calls: Calls, spot: Spot) -> bool:
     return True
 
 
-def set_back(calls: Calls, spot: Spot, from_count: int) -> None:
+def set_back(calls: Calls, spot: Spot, from_count: int) -> ReservationBody | None:
     """After a refused growth: a reservation that it left Failed is of no use until its count is what it holds.
 
-    Never asks for more than is held. Where this fails too the reservation is shown as unknown, with what to do.
+    Never asks for more than is held. What was found, or None where it cannot be read: then, and where setting it back
+    fails too, it is shown as it is, with what to do, and the next change puts it right.
     """
     with suppress(ProviderError):
         body = find(calls, spot)
         if body is not None and states.ended_badly(body):
             set_count(calls, spot, min(states.held(body), from_count))
+        return body
+    return None
 
 
 def _park(calls: Calls, spot: Spot, body: ReservationBody) -> None:

@@ -194,6 +194,20 @@ def test_a_refused_growth_that_was_not_set_back_says_so_and_is_put_right_later(a
     ]
 
 
+def test_a_growth_that_is_there_was_not_refused_whatever_is_said(azure: Azure, sandbox: Sandbox) -> None:
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.ERROR_AFTER, PATCH, code="Conflict")
+
+    assert azure.resize(resize_request(2, 3)).count == 3
+
+
+def test_a_purchase_that_is_there_was_not_refused_whatever_is_said(azure: Azure, sandbox: Sandbox) -> None:
+    fault(sandbox, FaultKind.ERROR_AFTER, PUT, code="Conflict")
+
+    assert azure.reserve(reserve_request()).count == 2
+    assert bought(sandbox) == [(0, 2)]
+
+
 def test_a_growth_that_is_still_running_is_neither_done_nor_refused(azure: Azure, sandbox: Sandbox) -> None:
     azure.reserve(reserve_request())
     fault(sandbox, FaultKind.FAILS_LATER, PATCH, delay_s=60, code="AllocationFailed")
