@@ -1,8 +1,5 @@
 """From settings to a provider. An adapter is imported when its cloud is asked for: an SDK takes seconds to import."""
 
-from importlib import import_module
-from typing import cast
-
 from broker.clock import Clock
 from providers.base import Provider
 from providers.settings import AzureSettings, GcpSettings, ProviderSettings
@@ -18,4 +15,6 @@ def connect(settings: ProviderSettings, clock: Clock) -> Provider:
         from providers.azure.adapter import Azure
 
         return Azure(settings, clock)
-    return cast(Provider, import_module("providers.aws.adapter").Aws(settings, clock))
+    from providers.aws.adapter import Aws
+
+    return Aws(settings, clock)
