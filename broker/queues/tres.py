@@ -1,6 +1,7 @@
 """Slurm's words for resources: TRES (`cpu=4,gres/gpu:a100=8`) and GRES (`gpu:a100:8(S:0-1)`)."""
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -21,6 +22,7 @@ class Gpus(msgspec.Struct, frozen=True):
     fractions: int = 0
 
 
+@lru_cache(maxsize=4096)  # the same few requests come again and again
 def gpus(text: str | None) -> Gpus:
     """The GPUs in one TRES or GRES text. Where a total stands beside types, the total counts and the types name it.
 
@@ -59,6 +61,7 @@ def _summed(total: int, typed: dict[str, int]) -> Gpus:
     return Gpus(count, "+".join(sorted(models)) or None, fractions)
 
 
+@lru_cache(maxsize=4096)
 def kind_in(features: str | None) -> str | None:
     """The one GPU model that a constraint such as `a100-80gb&infiniband` names, else None."""
     words = re.split(r"[&|,*()\[\]\s]+", features or "")
