@@ -34,8 +34,15 @@ UNFILLED = frozenset(
         "SkuNotAvailable",
     }
 )
+ABSENT = frozenset({"ResourceNotFound", "ParentResourceNotFound", "ResourceGroupNotFound"})
+"""Only these say that what was asked for is not there. Any other 404 (a subscription that the credentials cannot see,
+a proxy in between) says nothing about it.
+"""
+
 _BY_CODE: dict[str, type[ProviderError]] = {
     **dict.fromkeys(UNFILLED, Unfilled),
+    **dict.fromkeys(ABSENT, NotFound),
+    "SubscriptionNotFound": Denied,
     "QuotaExceeded": QuotaExceeded,
     "NotSupported": Unsupported,
     "TooManyRequests": Throttled,
@@ -44,7 +51,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
 _BY_STATUS: dict[int, type[ProviderError]] = {
     401: Denied,
     403: Denied,
-    404: NotFound,
+    404: ProviderError,
     408: Ambiguous,
     409: Conflict,
     412: Conflict,

@@ -232,7 +232,9 @@ def test_making_the_group_is_repeated_because_that_is_safe(azure: Azure, sandbox
         ("AuthorizationFailed", None, Denied),
         ("InvalidAuthenticationToken", None, Denied),
         ("ResourceGroupNotFound", None, NotFound),
-        ("SubscriptionNotFound", None, NotFound),
+        ("SubscriptionNotFound", None, Denied),
+        ("MissingSubscriptionRegistration", 409, Denied),
+        ("NeverSeenBefore", 404, ProviderError),
         ("AllocationFailed", None, Unfilled),
         ("ZonalAllocationFailed", None, Unfilled),
         ("OverconstrainedAllocationRequest", None, Unfilled),
@@ -366,6 +368,23 @@ def test_a_purchase_is_not_lost_to_a_missing_field(field: str, azure: Azure, san
     assert (made.count, made.machine_type) == (2, reserve_request().machine_type)
     assert made.state.supplies
     assert made.owner is not None
+
+
+@pytest.mark.parametrize("code", ["SubscriptionNotFound", "NeverSeenBefore"])
+def test_what_cannot_be_seen_is_not_taken_for_gone(code: str, azure: Azure, sandbox: Sandbox) -> None:
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.ERROR, "*", times=None, code=code, status=404)
+
+    for see in (
+        lambda: azure.look(reserve_request()),
+        lambda: azure.look(release_request()),
+        lambda: azure.look(resize_request(2, 3)),
+        lambda: azure.release(release_request()),
+        lambda: azure.reservations(SCOPE),
+    ):
+        with pytest.raises(ProviderError) as caught:
+            see()
+        assert caught.value.code == code
 
 
 def test_a_broken_answer_to_a_look_is_no_look(azure: Azure, sandbox: Sandbox) -> None:
