@@ -27,7 +27,7 @@ class Changes:
         raw = reply.get("CapacityReservation")
         if not isinstance(raw, dict):
             raise BrokenReply(CREATE, code="CapacityReservation", message="the reply has no reservation")
-        return reading.reservation(CREATE, raw, request.place.scope, _as_asked(request))
+        return reading.reservation(CREATE, raw, request.place.scope, as_asked(request))
 
     def resize(self, request: ResizeRequest) -> Reservation:
         """Reads first, so that a count that somebody else has changed is not overwritten."""
@@ -130,7 +130,7 @@ def _creation(request: ReserveRequest) -> dict[str, Any]:
     }
 
 
-def _as_asked(request: ReserveRequest) -> Reservation:
+def as_asked(request: ReserveRequest) -> Reservation:
     """What was bought, in so far as AWS said yes to exactly this."""
     return Reservation(
         id="",

@@ -4,7 +4,7 @@ from typing import Any
 
 from broker.model.place import ProviderName
 from providers.sandbox.aws_call import AwsCall, checked_tags, filtered, given_tags, page, tag_list, tag_values
-from providers.sandbox.aws_reservations import find, refusal
+from providers.sandbox.aws_reservations import criteria_of, find, platform_of, refusal, tenancy_of
 from providers.sandbox.aws_wire import AwsError
 from providers.sandbox.catalogue import Pool
 from providers.sandbox.holdings import Holding, HoldingState, Instance
@@ -114,13 +114,13 @@ def _targeted(call: AwsCall, id: str) -> Holding:
 
 def _open_for(call: AwsCall, holding: Holding) -> bool:
     has_room = holding.state is HoldingState.ACTIVE and len(call.market.consumers(holding)) < holding.count
-    return holding.details["criteria"] == "open" and has_room and _fits(call, holding)
+    return criteria_of(holding) == "open" and has_room and _fits(call, holding)
 
 
 def _fits(call: AwsCall, holding: Holding) -> bool:
     zone = call.get("Placement", {}).get("AvailabilityZone")
     wanted = (call.get("InstanceType", DEFAULT_TYPE), PLATFORM, _tenancy(call))
-    offered = (holding.machine_type, holding.details["platform"], holding.details["tenancy"])
+    offered = (holding.machine_type, platform_of(holding), tenancy_of(holding))
     return wanted == offered and zone in (None, call.zone_name(holding.zone))
 
 
@@ -143,11 +143,11 @@ def _instance(call: AwsCall, instance: Instance) -> dict[str, Any]:
     placement = {
         "AvailabilityZone": call.zone_name(instance.zone),
         "AvailabilityZoneId": instance.zone,
-        "Tenancy": instance.details["tenancy"],
+        "Tenancy": instance.details.get("tenancy", "default"),
     }
     return {
         "InstanceId": instance.id,
-        "ImageId": instance.details["image"],
+        "ImageId": instance.details.get("image", "ami-00000000000000000"),
         "InstanceType": instance.machine_type,
         "State": _state(instance),
         "Placement": placement,
@@ -166,7 +166,7 @@ def _filter_values(call: AwsCall, instance: Instance, name: str) -> list[str] | 
         "instance-state-name": str(_state(instance)["Name"]),
         "availability-zone": call.zone_name(instance.zone),
         "capacity-reservation-id": instance.holding or "",
-        "tenancy": instance.details["tenancy"],
+        "tenancy": instance.details.get("tenancy", "default"),
     }
     return [shown[name]] if name in shown else None
 

@@ -46,7 +46,7 @@ def modify(call: AwsCall) -> dict[str, Any]:
     end_given = "EndDateType" in call.parameters or "EndDate" in call.parameters
     end = _end(call)
     criteria = call.get("InstanceMatchCriteria")
-    if criteria not in (None, holding.details["criteria"]) and call.market.consumers(holding):
+    if criteria not in (None, criteria_of(holding)) and call.market.consumers(holding):
         raise AwsError("InvalidParameterValue", "The instance match criteria can be changed while nothing uses it.")
     if (count := call.get("InstanceCount")) is not None:
         _resize(call, holding, count)
@@ -102,6 +102,19 @@ def find(call: AwsCall, id: str) -> Holding:
     return holding
 
 
+def platform_of(holding: Holding) -> str:
+    """Of one that was made in process, without EC2's own details, the default; as for the next two."""
+    return str(holding.details.get("platform", "Linux/UNIX"))
+
+
+def tenancy_of(holding: Holding) -> str:
+    return str(holding.details.get("tenancy", "default"))
+
+
+def criteria_of(holding: Holding) -> str:
+    return str(holding.details.get("criteria", "open"))
+
+
 def refusal(error: Refusal) -> AwsError:
     """The market's no, as EC2 says it."""
     if isinstance(error, OutOfCapacity):
@@ -123,20 +136,20 @@ def render(call: AwsCall, holding: Holding, used: dict[str, int]) -> dict[str, A
         "AvailabilityZoneId": holding.zone,
         "AvailabilityZone": call.zone_name(holding.zone),
         "InstanceType": holding.machine_type,
-        "InstancePlatform": holding.details["platform"],
-        "Tenancy": holding.details["tenancy"],
+        "InstancePlatform": platform_of(holding),
+        "Tenancy": tenancy_of(holding),
         "TotalInstanceCount": holding.count if holding.state.live else 0,
         "AvailableInstanceCount": _available(holding, used.get(holding.id, 0)),
-        "EbsOptimized": holding.details["ebs_optimized"],
-        "EphemeralStorage": holding.details["ephemeral"],
+        "EbsOptimized": holding.details.get("ebs_optimized", False),
+        "EphemeralStorage": holding.details.get("ephemeral", False),
         "State": STATES[holding.state],
         "StartDate": holding.started,
         "EndDate": holding.ends,
         "EndDateType": "limited" if holding.ends else "unlimited",
-        "InstanceMatchCriteria": holding.details["criteria"],
+        "InstanceMatchCriteria": criteria_of(holding),
         "CreateDate": holding.created,
         "Tags": tag_list(holding.tags),
-        "PlacementGroupArn": holding.details["placement_group"],
+        "PlacementGroupArn": holding.details.get("placement_group"),
         "ReservationType": "default",
         "CapacityAllocations": _allocations(used.get(holding.id, 0)),
     }
@@ -178,16 +191,16 @@ def _filter_values(call: AwsCall, holding: Holding, name: str) -> list[str] | No
     shown = {
         "instance-type": holding.machine_type,
         "owner-id": call.account,
-        "instance-platform": holding.details["platform"],
+        "instance-platform": platform_of(holding),
         "availability-zone": call.zone_name(holding.zone),
         "availability-zone-id": holding.zone,
-        "tenancy": holding.details["tenancy"],
+        "tenancy": tenancy_of(holding),
         "state": STATES[holding.state],
         "start-date": holding.started.isoformat() if holding.started else "",
         "end-date": holding.ends.isoformat() if holding.ends else "",
         "end-date-type": "limited" if holding.ends else "unlimited",
-        "instance-match-criteria": holding.details["criteria"],
-        "placement-group-arn": holding.details["placement_group"] or "",
+        "instance-match-criteria": criteria_of(holding),
+        "placement-group-arn": holding.details.get("placement_group") or "",
         "outpost-arn": "",
     }
     return [shown[name]] if name in shown else None
