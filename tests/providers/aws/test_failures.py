@@ -147,7 +147,6 @@ def test_retries_of_the_sdk_are_off(sandbox: Sandbox) -> None:
     settings = AwsSettings(
         endpoint=sandbox.endpoint, sandbox=True, accounts=(AwsAccount(name="main", regions=("us-east-1",)),)
     )
-    wire = Wire(settings, sandbox.clock)
     sandbox.fault(FaultKind.ERROR_AFTER, CREATE, status=500, times=None)
 
     with pytest.raises(Ambiguous):
