@@ -33,7 +33,8 @@ class Purchase:
 
     @property
     def lot(self) -> str:
-        return f"buy:{self.pool.name}:{self.dish.offer.id}"
+        """The key of the lot that it becomes."""
+        return f"{self.dish.offer.place.scope}/buy:{self.pool.name}:{self.dish.offer.id}"
 
     def serve(self, need: Need, gpus: int) -> None:
         self.tenants[need.tenant] = self.tenants.get(need.tenant, 0) + gpus
@@ -72,7 +73,7 @@ class Buyer:
     def buy(self, needs: list[Need], put: Place) -> list[tuple[Need, Reason]]:
         """Serve the needs, the widest first; returns those that remain, each with its reason."""
         short: list[tuple[Need, Reason]] = []
-        for _, alike in groupby(sorted(needs, key=_geometry_order), key=_geometry):
+        for _, alike in groupby(sorted(needs, key=hardest_first), key=_geometry):
             short += self._buy_alike(list(alike), put)
         return short
 
@@ -134,7 +135,7 @@ class Buyer:
         offer = bid.dish.offer
         purchase = self.purchases.setdefault(offer.id, Purchase(self.pool, bid.dish))
         lot = Lot(
-            id=purchase.lot,
+            id=purchase.lot.removeprefix(f"{offer.place.scope}/"),
             place=offer.place,
             machine_type=offer.shape.machine_type,
             gpu_model=offer.shape.gpu_model,
@@ -230,7 +231,7 @@ def _geometry(need: Need) -> tuple[int, int, int, str, bool]:
     return (need.gpus_per_node, need.nodes, need.gpus, need.model or "", need.preemptible)
 
 
-def _geometry_order(need: Need) -> tuple[object, ...]:
+def hardest_first(need: Need) -> tuple[object, ...]:
     """The hardest to place first: wide nodes, many nodes, much; within one geometry the most urgent."""
     per_node, nodes, gpus, model, preemptible = _geometry(need)
     return (-per_node, -nodes, -gpus, model, preemptible, -need.priority, need.submit, need.job)

@@ -8,7 +8,8 @@ from itertools import groupby
 import msgspec
 
 from broker.model.plan import Reason
-from broker.purchase.buying import Basket, Buyer
+from broker.purchase.buying import Basket, Buyer, hardest_first
+from broker.purchase.earmarks import Earmarks
 from broker.purchase.needs import Need, Standing
 from broker.purchase.packing import Placement, place
 from broker.purchase.yard import Yard
@@ -21,13 +22,16 @@ class Coverage(msgspec.Struct, frozen=True):
     outside: tuple[Need, ...]
 
 
-def cover(needs: Iterable[Need], yard: Yard, buyers: dict[str, Buyer], basket: Basket, until: datetime) -> Coverage:
-    """Place every need that begins by `until`, buying where nothing fits; then hold the pools' floors."""
-    return _Cover(yard, buyers, basket, until).run(needs)
+def cover(
+    needs: Iterable[Need], marks: Earmarks, yard: Yard, buyers: dict[str, Buyer], basket: Basket, until: datetime
+) -> Coverage:
+    """Place every need that begins by `until`, buying where nothing fits."""
+    return _Cover(marks, yard, buyers, basket, until).run(needs)
 
 
 class _Cover:
-    def __init__(self, yard: Yard, buyers: dict[str, Buyer], basket: Basket, until: datetime) -> None:
+    def __init__(self, marks: Earmarks, yard: Yard, buyers: dict[str, Buyer], basket: Basket, until: datetime) -> None:
+        self._marks = marks
         self._yard = yard
         self._buyers = buyers
         self._basket = basket
@@ -35,34 +39,54 @@ class _Cover:
         self._ends: list[tuple[datetime, int, Placement]] = []
         self._placed = 0
         self._failed: dict[tuple[object, ...], int] = {}
+        self._short: list[tuple[Need, Reason]] = []
+        self._outside: list[Need] = []
 
     def run(self, needs: Iterable[Need]) -> Coverage:
         within = sorted((need for need in needs if need.begins <= self._until), key=_order)
         doubtful = [need for need in within if need.standing is Standing.DOUBTFUL]
-        outside: list[Need] = []
-        short: list[tuple[Need, Reason]] = []
         certain = (need for need in within if need.standing is not Standing.DOUBTFUL)
         for begins, beginning in groupby(certain, key=lambda need: need.begins):
             self._end_by(begins)
-            unplaced = [need for need in beginning if self._put(need) is None]
-            outside += [need for need in unplaced if need.standing is Standing.RUNNING]
-            short += self._buy([need for need in unplaced if need.standing is Standing.WAITING])
+            self._begin(list(beginning))
         for need in doubtful:
             self._put(need)
-        return Coverage(tuple(short), tuple(outside))
+        return Coverage(tuple(self._short), tuple(self._outside))
 
-    def _buy(self, needs: list[Need]) -> list[tuple[Need, Reason]]:
-        short: list[tuple[Need, Reason]] = []
+    def _begin(self, needs: list[Need]) -> None:
+        """What runs, then what waits: those not bought for yet leave alone what was bought for others, as they did
+        when it was bought; then those others take their own; what is left is for all.
+        """
+        running = [need for need in needs if need.standing is Standing.RUNNING]
+        self._outside += self._put_all(running)
+        waiting = [need for need in needs if need.standing is Standing.WAITING]
+        rest = self._put_all([need for need in waiting if not self._marks.of(need)], sparing=True)
+        marked = sorted((need for need in waiting if self._marks.of(need)), key=hardest_first)
+        rest = self._put_all([*self._put_all(marked), *rest])
+        self._short += [(need, self._taken(need)) for need in rest if self._marks.bought_for(need)]
+        self._buy([need for need in rest if not self._marks.bought_for(need)])
+
+    def _taken(self, need: Need) -> Reason:
+        lots = self._marks.of(need)
+        text = f"{', '.join(lot.id for lot in lots)} was bought for it and is not in use yet: not bought for again"
+        return Reason(text, (("instances", str(sum(lot.count for lot in lots))),))
+
+    def _put_all(self, needs: list[Need], *, sparing: bool = False) -> list[Need]:
+        """Returns those that do not fit."""
+        return [need for need in needs if self._put(need, sparing=sparing) is None]
+
+    def _buy(self, needs: list[Need]) -> None:
         for pool, wanting in groupby(sorted(needs, key=lambda need: need.pool), key=lambda need: need.pool):
-            short += self._buyers[pool].buy(list(wanting), self._put)
-        return short
+            self._short += self._buyers[pool].buy(list(wanting), self._put)
 
-    def _put(self, need: Need) -> Placement | None:
+    def _put(self, need: Need, *, sparing: bool = False) -> Placement | None:
         """Place the need; one like it that did not fit is not tried again until something has changed."""
-        kind = self._kind(need)
+        own = self._marks.of(need)
+        kind = (*self._kind(need), sparing, *(lot.key for lot in own))
         if self._failed.get(kind) == self._yard.version:
             return None
-        placement = place(need, self._yard.sites(need.pool))
+        sites = self._yard.home_sites(need.pool, own) if own else self._yard.sites(need.pool)
+        placement = place(need, sites, sparing=sparing)
         if placement is None:
             self._failed[kind] = self._yard.version
             return None

@@ -8,6 +8,7 @@ from broker.model.snapshot import Snapshot
 from broker.purchase.buying import Basket, Buyer
 from broker.purchase.covering import Coverage, cover
 from broker.purchase.drafts import PoolNeed, growth, not_taken, purchases, shortfalls, unserved_jobs
+from broker.purchase.earmarks import earmarks
 from broker.purchase.holdings import Lot, holdings
 from broker.purchase.identity import digest, with_keys
 from broker.purchase.menu import Menu, MenuCard, closed
@@ -26,9 +27,11 @@ def decide(snapshot: Snapshot, policy: Policy, demand_model: DemandModel = queue
     """
     demand = demand_model(snapshot, policy)
     lots = holdings(snapshot, policy)
-    yard = Yard(lots, policy)
+    marks = earmarks(lots, demand.needs)
+    yard = Yard(lots, policy, marks.kept)
     buyers = _buyers(snapshot, policy, yard, lots)
-    coverage = cover(demand.needs, yard, buyers.by_pool, buyers.basket, snapshot.now + policy.purchase.lead)
+    until = snapshot.now + policy.purchase.lead
+    coverage = cover(demand.needs, marks, yard, buyers.by_pool, buyers.basket, until)
     for buyer in buyers.by_pool.values():
         buyer.top_up(snapshot.now)
     return _plan(snapshot, policy, _Decided(demand, lots, yard, buyers, coverage))
@@ -117,15 +120,15 @@ def _purchases(snapshot: Snapshot, policy: Policy, decided: _Decided, grown: dic
 
 
 def _upkeep(snapshot: Snapshot, policy: Policy, decided: _Decided, grown: dict[str, Lot]) -> list[Action]:
-    growing = {(lot.place, lot.id) for lot in grown.values()}
+    growing = {lot.key for lot in grown.values()}
     yard = decided.yard
     uses = [
         Use(
             lot=lot,
             reservation=lot.reservation,
-            wanted=sum(node.touched for node in yard.nodes.get(lot.id, ())),
+            wanted=sum(node.touched for node in yard.nodes.get(lot.key, ())),
             pools=yard.serving(lot),
-            grows=(lot.place, lot.id) in growing,
+            grows=lot.key in growing,
         )
         for lot in decided.lots
         if lot.reservation is not None

@@ -80,8 +80,8 @@ def growth(buyers: Iterable[Buyer], lots: tuple[Lot, ...], policy: Policy) -> di
     """The lot that each purchase makes grow, by the purchase's own lot; each grows at most once in a plan."""
     grown: dict[str, Lot] = {}
     for purchase in (purchase for buyer in buyers for _, purchase in sorted(buyer.purchases.items())):
-        taken = {lot.id for lot in grown.values()}
-        lot = _growable(purchase, [lot for lot in lots if lot.id not in taken], policy)
+        taken = {lot.key for lot in grown.values()}
+        lot = _growable(purchase, [lot for lot in lots if lot.key not in taken], policy)
         if lot is not None:
             grown[purchase.lot] = lot
     return grown

@@ -51,6 +51,11 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()
 
     @property
+    def key(self) -> str:
+        """Unique: two clouds may use one id."""
+        return f"{self.place.scope}/{self.id}"
+
+    @property
     def gpus(self) -> int:
         return self.count * self.gpus_per_instance
 

@@ -50,7 +50,9 @@ class Node:
 
 
 class BayKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What all nodes of a bay have in common. They can be used in [opens, closes)."""
+    """What all nodes of a bay have in common. They can be used in [opens, closes). `kept` are bought for a job that
+    still waits.
+    """
 
     place: Place | None
     gpu_model: str
@@ -60,6 +62,7 @@ class BayKey(msgspec.Struct, frozen=True, kw_only=True):
     opens: datetime
     closes: datetime
     interruptible: bool = False
+    kept: bool = False
     own: tuple[str, int] | None = None
 
     def admits(self, need: Need) -> bool:
@@ -144,14 +147,17 @@ class Site:
     def serves(self, need: Need) -> bool:
         return need.model is None or satisfies(need.model, self.gpu_model)
 
-    def admitting(self, need: Need) -> list[Bay]:
-        return [bay for bay in self.bays if bay.key.admits(need)] if self.serves(need) else []
+    def admitting(self, need: Need, *, sparing: bool = False) -> list[Bay]:
+        """The bays that the need may use; without the kept ones when it is `sparing`."""
+        if not self.serves(need):
+            return []
+        return [bay for bay in self.bays if bay.key.admits(need) and not (sparing and bay.key.kept)]
 
 
-def place(need: Need, sites: Iterable[Site]) -> Placement | None:
+def place(need: Need, sites: Iterable[Site], *, sparing: bool = False) -> Placement | None:
     """Take what the need wants from the first site that it fits into; None if it fits into none."""
     for site in sites:
-        bays = site.admitting(need)
+        bays = site.admitting(need, sparing=sparing)
         if bays and fits(need, bays):
             parts = _take_nodes(need, bays) if need.gpus_per_node else _take_any(need.gpus, bays)
             return _settle(parts)

@@ -10,7 +10,7 @@ from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
 def doubts(pools: tuple[Pool, ...], scope: Scope, snapshot: Snapshot, policy: Policy) -> str:
     """What keeps us from giving capacity of these pools in this scope back; "" if nothing does.
 
-    A lot that serves no pool any more is judged by all sources.
+    A lot that serves no pool any more is judged by all that was seen.
     """
     sources = [source for source in snapshot.sources if feeds(source, pools)]
     reasons = [
@@ -57,7 +57,7 @@ def _age_minutes(source: SourceView, snapshot: Snapshot) -> int:
 
 def _concerns(view: ScopeView, pools: tuple[Pool, ...], scope: Scope) -> bool:
     """Supply anywhere in a pool's places bears on what the pool can give back."""
-    return view.scope == scope or any(_reaches(pool, view.scope) for pool in pools)
+    return view.scope == scope or not pools or any(_reaches(pool, view.scope) for pool in pools)
 
 
 def _reaches(pool: Pool, scope: Scope) -> bool:

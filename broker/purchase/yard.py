@@ -22,15 +22,16 @@ _ORDINARY = {"tenancy": "default", "platform": "linux/unix", "placementgroup": "
 class Yard:
     """Sites by pool. Bays are shared: pools that may use the same lot compete for the same nodes.
 
-    `version` changes whenever something that did not fit might now. `bounded` says whether it matters when a need
+    Free nodes of the lots in `kept` stand apart. `version` changes whenever something that did not fit might now. `bounded` says whether it matters when a need
     begins and ends.
     """
 
-    def __init__(self, lots: tuple[Lot, ...], policy: Policy) -> None:
+    def __init__(self, lots: tuple[Lot, ...], policy: Policy, kept: frozenset[str]) -> None:
         self.nodes: dict[str, list[Node]] = {}
         self.version = 0
         self.bounded = any(lot.closes is not None or lot.opens is not None for lot in lots)
         self._pools = policy.pools
+        self._kept = kept
         self._bays: dict[BayKey, Bay] = {}
         self._sites: dict[str, dict[tuple[Place | None, str], Site]] = {pool.name: {} for pool in policy.pools}
         self._sorted: dict[str, list[Site]] = {}
@@ -45,6 +46,11 @@ class Yard:
             self._sorted[pool] = sorted(self._sites[pool].values(), key=_site_order)
         return self._sorted[pool]
 
+    def home_sites(self, pool: str, lots: tuple[Lot, ...]) -> list[Site]:
+        """The sites of these lots before all others."""
+        homes = {(lot.place, lot.gpu_model) for lot in lots}
+        return sorted(self.sites(pool), key=lambda site: (site.place, site.gpu_model) not in homes)
+
     def site(self, pool: str, place: Place, gpu_model: str) -> Site | None:
         return self._sites[pool].get((place, gpu_model))
 
@@ -53,7 +59,7 @@ class Yard:
         self.version += 1
         bay = self._bay(_lot_key(lot, Audience.FREE), (pool,))
         for index in range(lot.count):
-            self._add_node(bay, lot.id, lot.gpus_per_instance, (_CHEAP_FIRST, Decimal(0), lot.id, first + index))
+            self._add_node(bay, lot.key, lot.gpus_per_instance, (_CHEAP_FIRST, Decimal(0), lot.key, first + index))
 
     def serving(self, lot: Lot) -> tuple[Pool, ...]:
         """The pools that the lot counts for."""
@@ -81,10 +87,10 @@ class Yard:
         if not pools or lot.gpus_per_instance <= 0:
             return
         warm = self._bay(_lot_key(lot, Audience.WARM if lot.ours else Audience.FOREIGN), pools) if lot.used else None
-        free = self._bay(_lot_key(lot, Audience.FREE), pools)
+        free = self._bay(_lot_key(lot, Audience.FREE, kept=lot.key in self._kept), pools)
         for index in range(lot.count):
             bay = warm if warm is not None and index < lot.used else free
-            self._add_node(bay, lot.id, lot.gpus_per_instance, _rank(lot, index))
+            self._add_node(bay, lot.key, lot.gpus_per_instance, _rank(lot, index))
 
     def _add_node(self, bay: Bay, lot: str, gpus: int, rank: tuple[object, ...]) -> None:
         node = Node(gpus, lot, rank)
@@ -137,7 +143,7 @@ def _folded(name: str) -> str:
     return name.replace("-", "").replace("_", "").replace(" ", "").lower()
 
 
-def _lot_key(lot: Lot, audience: Audience) -> BayKey:
+def _lot_key(lot: Lot, audience: Audience, *, kept: bool = False) -> BayKey:
     return BayKey(
         place=lot.place,
         gpu_model=lot.gpu_model,
@@ -147,13 +153,14 @@ def _lot_key(lot: Lot, audience: Audience) -> BayKey:
         opens=lot.opens or OPEN_START,
         closes=lot.closes or OPEN_END,
         interruptible=lot.interruptible,
+        kept=kept,
     )
 
 
 def _rank(lot: Lot, index: int) -> tuple[object, ...]:
     """Others' first, then the cheap, the large, so that what falls idle is dear and can be given back whole."""
     price = (lot.usd_per_hour or Decimal(0)) / lot.gpus_per_instance
-    return (_CHEAP_FIRST if lot.ours else _GIVES_NOTHING_BACK, price, -lot.count, lot.id, index)
+    return (_CHEAP_FIRST if lot.ours else _GIVES_NOTHING_BACK, price, -lot.count, lot.key, index)
 
 
 def _site_order(site: Site) -> tuple[int, str, str]:

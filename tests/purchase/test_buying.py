@@ -6,7 +6,7 @@ import pytest
 
 from broker.model.intent import IntentStatus
 from broker.model.job import JobState
-from broker.model.offer import Offer
+from broker.model.offer import Offer, Shape
 from broker.model.plan import Extend, Keep, Plan, Reserve, Resize
 from broker.model.policy import OwnNodes, PlaceRule, Pool
 from broker.model.request import ResizeRequest
@@ -391,3 +391,16 @@ def test_a_regional_reservation_serves_a_job_that_spans_nodes() -> None:
 def test_no_renewal_is_drafted_for_what_has_no_end() -> None:
     plan = decide(world(job(), offers=(offer(),), reservations=(held(),)), policy())
     assert not any(isinstance(action, Extend) for action in plan.actions)
+
+
+def test_what_was_bought_for_a_job_is_not_taken_by_another_and_bought_again() -> None:
+    """The loose job sits on two single GPUs; the node bought for the other must not tempt it away."""
+    single, double = Shape("t1", "h100", 1), Shape("t2", "h100", 2)
+    loose, rigid = job("loose", 2, priority=1), job("rigid", 2, nodes=1, gpus_per_node=2)
+    singles = (held("a", shape=single), held("b", shape=single))
+    first = decide(world(loose, rigid, offers=(offer(shape=double),), reservations=singles), policy())
+    (action,) = first.changes
+    assert isinstance(action, Reserve) and action.jobs == ("rigid",)
+    mine = intent(action.request.key, request=action.request, jobs=action.jobs)
+    again = decide(world(loose, rigid, offers=(offer(shape=double),), reservations=singles, intents=(mine,)), policy())
+    assert bought(again) == [] and again.shortfalls == ()

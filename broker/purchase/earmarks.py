@@ -1,0 +1,36 @@
+"""What was bought for a job is kept for it while it waits.
+
+Packing is done greedily, so that with one more instance the same jobs may be laid out otherwise, and a job for which
+that instance was bought may find it taken. Without earmarks it would then be bought for again, run after run.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from broker.purchase.holdings import Lot
+from broker.purchase.needs import Need, Standing
+
+
+class Earmarks(msgspec.Struct, frozen=True):
+    """`by_job` names the lots of ours that were bought for a waiting job; `kept` are the keys of all of them."""
+
+    by_job: dict[str, tuple[Lot, ...]]
+    kept: frozenset[str]
+
+    def of(self, need: Need) -> tuple[Lot, ...]:
+        return self.by_job.get(need.job, ()) if need.standing is Standing.WAITING else ()
+
+    def bought_for(self, need: Need) -> bool:
+        """Whether a purchase for this job stands ready and nobody has begun to use it."""
+        return any(lot.used == 0 for lot in self.of(need))
+
+
+def earmarks(lots: Iterable[Lot], needs: Iterable[Need]) -> Earmarks:
+    waiting = {need.job for need in needs if need.job and need.standing is Standing.WAITING}
+    by_job: dict[str, tuple[Lot, ...]] = {}
+    for lot in lots:
+        if lot.ours and lot.used < lot.count:
+            for job in waiting.intersection(lot.jobs):
+                by_job[job] = (*by_job.get(job, ()), lot)
+    return Earmarks(by_job, frozenset(lot.key for found in by_job.values() for lot in found))
