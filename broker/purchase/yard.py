@@ -22,8 +22,8 @@ _ORDINARY = {"tenancy": "default", "platform": "linux/unix", "placementgroup": "
 class Yard:
     """Sites by pool. Bays are shared: pools that may use the same lot compete for the same nodes.
 
-    Free nodes of the lots in `kept` stand apart. `version` changes whenever something that did not fit might now. `bounded` says whether it matters when a need
-    begins and ends.
+    Free nodes of the lots in `kept` stand apart. `version` changes whenever something that did not fit might now.
+    `bounded` says whether it matters when a need begins and ends.
     """
 
     def __init__(self, lots: tuple[Lot, ...], policy: Policy, kept: frozenset[str]) -> None:

@@ -73,9 +73,7 @@ def reservations(draw: st.DrawFn, number: int = 0) -> Reservation:
         draw(places),
         draw(shapes),
         used=draw(st.integers(0, count)),
-        owner=draw(
-            st.sampled_from([Owner(LINEAGE, f"keyr{number}"), Owner(LINEAGE, f"keyr{number}"), None, Owner("x", "y")])
-        ),
+        owner=draw(st.sampled_from([mine, mine, None, Owner("x", "y")])),
         state=draw(st.sampled_from([ReservationState.ACTIVE, ReservationState.ACTIVE, *ReservationState])),
         interruptible=draw(st.booleans()) and draw(st.booleans()),
         ends=draw(st.sampled_from([None, NOW + 2 * HOUR, NOW + 20 * HOUR])),
