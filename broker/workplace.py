@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from broker.clock import Clock, FixedClock, WallClock
 from broker.config import Config, at_endpoints, load, name_of
 from broker.errors import InputError
 from broker.model.place import ProviderName
+from providers.base import VISIBILITY_WINDOW
 
 if TYPE_CHECKING:
     from providers.base import Provider
@@ -42,9 +43,9 @@ class Workplace:
         return {name_of(settings): connect(settings, self.clock) for settings in self.config.providers}
 
     @property
-    def frozen_by(self) -> str:
-        """The freeze file, while it exists."""
-        return str(self.config.freeze_file) if self.config.freeze_file.exists() else ""
+    def visibility_window(self) -> timedelta:
+        """The longest of the clouds': longer is safer."""
+        return max((each.visibility_window for each in self.config.providers), default=VISIBILITY_WINDOW)
 
 
 @contextmanager

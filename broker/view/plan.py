@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import msgspec
 
@@ -52,10 +53,18 @@ def _problems(snapshot: Snapshot) -> list[str]:
     return [f"not known for certain: {name}; nothing is released because of it" for name in unread + listed] + details
 
 
-def plan_text(plan: Plan, seen: Observed, *, paint: Paint = plain, verbose: bool = False) -> str:
-    """As `broker plan` shows it."""
+def plan_text(
+    plan: Plan,
+    seen: Observed,
+    *,
+    saved: Path | None = None,
+    options: str = "",
+    paint: Paint = plain,
+    verbose: bool = False,
+) -> str:
+    """As `broker plan` shows it. `saved` is where it was written; `options` are those that lead to the same place."""
     blocks = [_header(seen), _problem_lines(seen, paint), _actions(plan, paint, verbose), _refused(plan, paint)]
-    blocks += [_short(plan, paint, verbose), _notes(plan), _summary(plan, seen)]
+    blocks += [_short(plan, paint, verbose), _notes(plan), _summary(plan, seen, _next_step(plan, saved, options))]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -181,8 +190,13 @@ def _notes(plan: Plan) -> str:
     return "\n".join(f"  note: {note}" for note in plan.notes)
 
 
-def _summary(plan: Plan, seen: Observed) -> str:
-    return "\n".join([_counts(plan), _money_line(plan, seen), _next_step(plan)])
+def saved_text(plan: Plan) -> str:
+    """A plan that was made earlier: what it will do, without what was seen then."""
+    return f"Plan {plan.id} of {when(plan.made)}\n\n{_actions(plan, plain, verbose=False)}\n\n{_counts(plan)}"
+
+
+def _summary(plan: Plan, seen: Observed, next_step: str) -> str:
+    return "\n".join([_counts(plan), _money_line(plan, seen), next_step])
 
 
 def _counts(plan: Plan) -> str:
@@ -207,10 +221,12 @@ def _of_budget(seen: Observed, idle: Decimal) -> str:
     return f", of {money(seen.month_budget_usd)} ({share:.0%})"
 
 
-def _next_step(plan: Plan) -> str:
+def _next_step(plan: Plan, saved: Path | None, options: str) -> str:
     if not plan.changes:
-        return "Nothing to do."
-    return "Nothing was bought. To act: broker plan --out p.json && broker apply p.json"
+        return "Nothing to do." if not plan.refusals else "Nothing is left to do: all of it was refused."
+    if saved:
+        return f"Nothing was bought. To act: broker apply {saved}{options}"
+    return f"Nothing was bought. To act: broker plan --out p.json{options} && broker apply p.json{options}"
 
 
 def plan_json(plan: Plan, seen: Observed) -> str:
@@ -224,7 +240,10 @@ def plan_markdown(plan: Plan, seen: Observed) -> str:
         for action in plan.actions
     ]
     blocks = [f"**{_header(seen)}**", markdown(header, rows, right=frozenset({3, 4, 5, 6})) if rows else ""]
-    blocks += ["\n".join(f"- {line}" for line in _markdown_notes(plan, seen)), _summary(plan, seen)]
+    blocks += [
+        "\n".join(f"- {line}" for line in _markdown_notes(plan, seen)),
+        _summary(plan, seen, "Nothing was bought."),
+    ]
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -1,0 +1,237 @@
+"""`apply`, `run`, `release`: under the lock, settle what is open, look, and only then do what the plan says."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from broker.apply import ApplyResult, admit
+from broker.apply import apply as carry_out
+from broker.errors import Exit, UsageError
+from broker.events import Acted, Decided, Ended, FoundOut, Looked, News, Refused, Short, Tell
+from broker.guard import guard
+from broker.model.intent import IntentStatus
+from broker.model.job import JobState
+from broker.model.ledger import Heartbeat
+from broker.model.plan import Plan
+from broker.model.policy import Policy
+from broker.model.snapshot import Snapshot
+from broker.observe import observe
+from broker.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
+from broker.revalidation import revalidated
+from broker.settle import settle
+from broker.winding_down import wind_down
+from broker.workplace import Workplace
+from state import plans
+from state.entries import Entry, Kind
+from state.lock import Lock
+
+Confirm = Callable[[Plan, Planned | None], bool]
+"""Show the plan (with what it was made from, where it was made now) and ask."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line allows beyond the configuration, and for how long it waits for another run."""
+
+    force: frozenset[str] = frozenset()
+    allow_irreversible: bool = False
+
+
+def run(place: Workplace, tell: Tell, limits: Limits, *, command: str = "broker run") -> Exit:
+    """Settle, observe, plan, guard, apply. Never asks. Raises LockedError, StateError."""
+    with _turn(place, command) as run_id:
+        snapshot = _settled_and_seen(place, tell, run_id)
+        made = planned(snapshot, _policy(place, limits), force=limits.force)
+        return _done(place, tell, made, run_id, command)
+
+
+def rehearse(place: Workplace, tell: Tell, limits: Limits) -> Exit:
+    """`run --dry-run`: the same decisions; no lock, no write, no call that changes anything."""
+    made = plan(place, EVERYTHING)
+    made = planned(made.snapshot, _policy(place, limits), force=limits.force)
+    tell(_looked(made.snapshot))
+    _tell_plan(tell, made.plan)
+    tell(Ended(refused=len(made.plan.refusals), note="A dry run: nothing was done."))
+    if not made.plan.changes and made.plan.refusals:
+        return Exit.REFUSED
+    return Exit.OK if made.plan.changes else without_changes(made.snapshot)
+
+
+def apply_now(place: Workplace, tell: Tell, confirm: Confirm, limits: Limits) -> Exit:
+    """Plan, ask, and do it if nothing has moved meanwhile: the lock is not held while a person thinks."""
+    made = plan(place, EVERYTHING)
+    made = planned(made.snapshot, _policy(place, limits), force=limits.force)
+    if not made.plan.changes:
+        _tell_plan(tell, made.plan)
+        return _nothing(tell, made)
+    if not confirm(made.plan, made):
+        raise UsageError("nothing was done: not confirmed", next_step="Answer yes, or give --yes")
+    return _apply_saved(place, tell, made.plan, limits)
+
+
+def apply_file(place: Workplace, tell: Tell, confirm: Confirm, limits: Limits, file: Path) -> Exit:
+    """Exactly the saved plan, less what no longer fits. Raises PlanError, StalePlanError."""
+    saved = plans.load(file)
+    admit(saved, place.store, place.clock.now())
+    if place.store.applied(saved.id):
+        return _already(tell, place, saved)
+    if not confirm(saved, None):
+        raise UsageError("nothing was done: not confirmed", next_step="Answer yes, or give --yes")
+    return _apply_saved(place, tell, saved, limits)
+
+
+def _apply_saved(place: Workplace, tell: Tell, saved: Plan, limits: Limits) -> Exit:
+    command = "broker apply"
+    with _turn(place, command) as run_id:
+        if place.store.applied(saved.id):
+            return _already(tell, place, saved)
+        admit(saved, place.store, place.clock.now())
+        snapshot = _settled_and_seen(place, tell, run_id)
+        policy = _policy(place, limits)
+        checked = guard(revalidated(saved, snapshot), snapshot, policy, limits.force)
+        return _done(place, tell, Planned(plan=checked, snapshot=snapshot, policy=policy), run_id, command)
+
+
+def release(
+    place: Workplace, tell: Tell, confirm: Confirm, limits: Limits, ids: Sequence[str], *, all_ours: bool
+) -> Exit:
+    """Give back these, or everything that bears our lineage. Raises UsageError for an id that is not ours."""
+    snapshot = observe(place.config, place.store, place.providers, place.clock)
+    asked = _guarded_release(place, snapshot, limits, ids, all_ours=all_ours)
+    if asked.plan.changes and not confirm(asked.plan, asked):
+        raise UsageError("nothing was done: not confirmed", next_step="Answer yes, or give --yes")
+    command = "broker release"
+    with _turn(place, command) as run_id:
+        snapshot = _settled_and_seen(place, tell, run_id)
+        made = _guarded_release(place, snapshot, limits, ids, all_ours=all_ours)
+        return _done(place, tell, made, run_id, command)
+
+
+def _guarded_release(
+    place: Workplace, snapshot: Snapshot, limits: Limits, ids: Sequence[str], *, all_ours: bool
+) -> Planned:
+    policy = _policy(place, limits)
+    wanted = wind_down(snapshot, policy, ids, all_ours=all_ours)
+    return Planned(plan=guard(wanted, snapshot, policy, limits.force), snapshot=snapshot, policy=policy)
+
+
+@contextmanager
+def _turn(place: Workplace, command: str) -> Iterator[str]:
+    """Hold the lock, under a run id of its own."""
+    timeout = place.config.lock_timeout
+    with Lock(place.config.state, command=command, now=place.clock.now(), timeout=timeout):
+        yield uuid.uuid4().hex[:12]
+
+
+def _policy(place: Workplace, limits: Limits) -> Policy:
+    policy = place.config.policy
+    if not limits.allow_irreversible:
+        return policy
+    guards = msgspec.structs.replace(policy.guards, allow_irreversible=True)
+    return msgspec.structs.replace(policy, guards=guards)
+
+
+def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
+    """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
+    store, window = place.store, place.visibility_window
+    for found in settle(store, place.providers, place.clock, window=window):
+        tell(FoundOut(settled=found))
+    snapshot = observe(place.config, store, place.providers, place.clock)
+    tell(_looked(snapshot))
+    news = store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id)
+    for entry in news:
+        tell(News(text=_news(entry)))
+    return _with_news(snapshot, place) if news else snapshot
+
+
+def _with_news(snapshot: Snapshot, place: Workplace) -> Snapshot:
+    store = place.store
+    return msgspec.structs.replace(
+        snapshot,
+        serial=store.serial,
+        intents=store.live_intents(),
+        idle=store.idle(),
+        spend=store.spend(snapshot.now),
+    )
+
+
+_NEWS = {
+    Kind.ADOPTED: "adopted: a purchase of ours that the ledger did not know",
+    Kind.SEEN: "changed without us",
+    Kind.GONE: "gone",
+    Kind.USE: "use changed",
+}
+
+
+def _news(entry: Entry) -> str:
+    return f"{entry.reservation_id} in {entry.scope}: {_NEWS.get(entry.kind, entry.kind.value)}"
+
+
+def _looked(snapshot: Snapshot) -> Looked:
+    waiting = (JobState.PENDING, JobState.HELD)
+    problems = [line for source in snapshot.sources for line in source.problems]
+    problems += [line for view in snapshot.scopes for line in view.problems]
+    return Looked(
+        queued_jobs=sum(job.state in waiting for source in snapshot.sources for job in source.jobs),
+        reservations=sum(not each.state.gone for view in snapshot.scopes for each in view.reservations),
+        offers=sum(len(view.offers) for view in snapshot.scopes),
+        problems=tuple(problems),
+    )
+
+
+def _tell_plan(tell: Tell, made: Plan) -> None:
+    tell(Decided(plan=made))
+    for refusal in made.refusals:
+        tell(Refused(refusal=refusal))
+    for shortfall in made.shortfalls:
+        tell(Short(shortfall=shortfall))
+
+
+def _already(tell: Tell, place: Workplace, saved: Plan) -> Exit:
+    at = place.store.applied(saved.id)
+    tell(Ended(note=f"This plan is already applied ({at:%Y-%m-%d %H:%M} UTC)." if at else ""))
+    return Exit.OK
+
+
+def _nothing(tell: Tell, made: Planned) -> Exit:
+    code = Exit.REFUSED if made.plan.refusals else without_changes(made.snapshot)
+    tell(Ended(refused=len(made.plan.refusals), exit_code=code))
+    return code
+
+
+def _done(place: Workplace, tell: Tell, made: Planned, run_id: str, command: str) -> Exit:
+    """Carry the plan out, tell how each action ended, and leave word that a run was here."""
+    _tell_plan(tell, made.plan)
+    if not made.plan.changes:
+        code = _nothing(tell, made)
+        _beat(place, run_id, command, "nothing to do")
+        return code
+    done = carry_out(made.plan, place.store, place.providers, place.clock, run_id=run_id)
+    for result in done.results:
+        tell(Acted(result=result))
+    ended = _ended(made, done)
+    tell(ended)
+    _beat(place, run_id, command, f"{ended.done} of {len(done.results)} done")
+    return Exit(ended.exit_code)
+
+
+def _beat(place: Workplace, run_id: str, command: str, summary: str) -> None:
+    place.store.beat(Heartbeat(at=place.clock.now(), run_id=run_id, command=command, summary=summary))
+
+
+def _ended(made: Planned, done: ApplyResult) -> Ended:
+    counts = dict.fromkeys(IntentStatus, 0)
+    for result in done.results:
+        counts[result.outcome.status] += result.sent
+    whole = done.exit is Exit.OK and not unread(made.snapshot)
+    return Ended(
+        done=counts[IntentStatus.DONE],
+        unfilled=counts[IntentStatus.UNFILLED],
+        failed=counts[IntentStatus.FAILED] + counts[IntentStatus.REFUSED],
+        unknown=counts[IntentStatus.UNKNOWN],
+        not_sent=sum(not result.sent for result in done.results),
+        refused=len(made.plan.refusals),
+        exit_code=Exit.OK if whole else Exit.PARTLY_DONE,
+    )

@@ -1,0 +1,182 @@
+"""Commands that may spend or free money, and `plan`, which shows what they would do."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from broker.cli.common import Common, command, interactive
+from broker.cli.completion import reservation_ids
+
+if TYPE_CHECKING:
+    from broker.acting import Confirm, Limits
+    from broker.cli.asking import Asking
+    from broker.events import Tell
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+MaxHourly = Annotated[
+    str | None, typer.Option(metavar="USD", help="A lower hourly limit.  [env var: BROKER_MAX_HOURLY]")
+]
+Irreversible = Annotated[bool, typer.Option("--allow-irreversible", help="Also buy what cannot be undone.")]
+LockTimeout = Annotated[
+    str | None, typer.Option(metavar="30s", help="How long to wait for another run.  [env var: BROKER_LOCK_TIMEOUT]")
+]
+Force = Annotated[list[str] | None, typer.Option(metavar="GUARD", help="Override this guard; budgets cannot be.")]
+
+
+class PlanFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MD = "md"
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "plan", ("broker plan", "broker plan --out p.json --pool h100 --detailed-exitcode"))(_plan)
+    command(app, "apply", ("broker apply", "broker plan --out p.json && broker apply p.json --yes"))(_apply)
+    command(app, "run", ("broker run", "broker run --dry-run --max-seconds 240"))(_run)
+    command(app, "release", ("broker release cr-0123456789abcdef0", "broker release --all-ours --yes"))(_release)
+
+
+def _plan(
+    common: Common,
+    out: Annotated[Path | None, typer.Option(help="Save the plan for `broker apply FILE`.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.")] = None,
+    tenant: Annotated[list[str] | None, typer.Option(help="Only what is for these tenants.")] = None,
+    provider: Annotated[list[str] | None, typer.Option(help="Only these clouds.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="As if it were then.")] = None,
+    detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit 2 for changes.")] = False,
+    how: Annotated[PlanFormat, typer.Option("--format", help="How to write it.")] = PlanFormat.TEXT,
+) -> int:
+    """What would be bought, changed or released, why, at what cost.
+
+    Changes nothing: requests that are not settled are settled in memory, and no lock is taken.
+    """
+    from broker import planning
+    from broker.view.plan import observed, plan_json, plan_markdown, plan_text
+    from broker.workplace import workplace
+
+    narrowing = planning.Narrowing.of(pool or (), tenant or (), provider or ())
+    with workplace(common.path, flags=common.flags, read_only=True) as place:
+        made = planning.plan(place, narrowing, at=at, out=out)
+    console, seen = common.console, observed(made.snapshot, made.policy)
+    match PlanFormat.JSON if common.json else how:
+        case PlanFormat.JSON:
+            console.answer(plan_json(made.plan, seen))
+        case PlanFormat.MD:
+            console.answer(plan_markdown(made.plan, seen))
+        case PlanFormat.TEXT:
+            config = "" if common.config is None else f" -c {common.config}"
+            text = plan_text(made.plan, seen, saved=out, options=config, paint=console.paint, verbose=console.verbose)
+            console.answer(text)
+    return planning.exit_code(made, detailed=detailed_exitcode)
+
+
+def _apply(
+    common: Common,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A saved plan: exactly it is done.")] = None,
+    yes: Yes = False,
+    max_hourly: MaxHourly = None,
+    allow_irreversible: Irreversible = False,
+    lock_timeout: LockTimeout = None,
+    force: Force = None,
+) -> int:
+    """Plan, ask, act; with FILE, exactly that plan."""
+    from broker import acting
+    from broker.workplace import workplace
+
+    asking = _asking(common, yes)
+    limits = _limits(force, allow_irreversible)
+    with workplace(common.path, flags=_flags(common, max_hourly, lock_timeout)) as place:
+        if file is None:
+            return acting.apply_now(place, _tell(common), _confirm(asking), limits)
+        return acting.apply_file(place, _tell(common), _confirm(asking), limits, file)
+
+
+def _run(
+    common: Common,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    max_seconds: Annotated[float | None, typer.Option(min=1, metavar="S", help="Send nothing new after S.")] = None,
+    max_hourly: MaxHourly = None,
+    allow_irreversible: Irreversible = False,
+    lock_timeout: LockTimeout = None,
+    force: Force = None,
+) -> int:
+    """For cron: settle, observe, plan, guard, apply; never asks."""
+    from broker import acting
+    from broker.deadline import at_most
+    from broker.workplace import workplace
+
+    limits = _limits(force, allow_irreversible)
+    flags = _flags(common, max_hourly, lock_timeout)
+    with at_most(max_seconds), workplace(common.path, flags=flags, read_only=dry_run) as place:
+        return (acting.rehearse if dry_run else acting.run)(place, _tell(common), limits)
+
+
+def _release(
+    common: Common,
+    reservation: Annotated[
+        list[str] | None, typer.Argument(metavar="ID...", help="What to give back.", autocompletion=reservation_ids)
+    ] = None,
+    all_ours: Annotated[bool, typer.Option("--all-ours", help="Everything that this state bought.")] = False,
+    yes: Yes = False,
+    lock_timeout: LockTimeout = None,
+    force: Force = None,
+) -> int:
+    """Give reservations back."""
+    from broker import acting
+    from broker.errors import UsageError
+    from broker.workplace import workplace
+
+    if bool(reservation) == all_ours:
+        raise UsageError("name what to release", next_step="Give either IDs or --all-ours")
+    asking = _asking(common, yes)
+    with workplace(common.path, flags=_flags(common, None, lock_timeout)) as place:
+        confirm, limits = _confirm(asking), _limits(force, False)
+        return acting.release(place, _tell(common), confirm, limits, reservation or (), all_ours=all_ours)
+
+
+def _flags(common: Common, max_hourly: str | None, lock_timeout: str | None) -> dict[str, str]:
+    given = {"max_hourly": max_hourly, "lock_timeout": lock_timeout}
+    return common.flags | {name: value for name, value in given.items() if value}
+
+
+def _limits(force: list[str] | None, allow_irreversible: bool) -> "Limits":
+    from broker.acting import Limits
+
+    return Limits(force=frozenset(force or ()), allow_irreversible=allow_irreversible)
+
+
+def _asking(common: Common, yes: bool) -> "Asking":
+    """Raises UsageError at once, before anything is looked at, where nobody could answer."""
+    from broker.cli.asking import Asking
+
+    asking = Asking(common.console, yes=yes, interactive=interactive() and not common.json)
+    asking.possible()
+    return asking
+
+
+def _tell(common: Common) -> "Tell":
+    from broker.events import Event
+    from broker.view.events import event_json, event_text
+
+    console = common.console
+
+    def tell(event: Event) -> None:
+        text = event_json(event) if console.json else event_text(event, console.paint)
+        if text:
+            console.answer(text)
+
+    return tell
+
+
+def _confirm(asking: "Asking") -> "Confirm":
+    from broker.model.plan import Plan
+    from broker.planning import Planned
+    from broker.view.plan import observed, plan_text, saved_text
+
+    def confirm(plan: Plan, made: Planned | None) -> bool:
+        shown = plan_text(plan, observed(made.snapshot, made.policy)) if made else saved_text(plan)
+        return asking.confirmed(shown, "Do this?")
+
+    return confirm
