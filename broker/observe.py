@@ -1,7 +1,7 @@
 """Queue, clouds, prices and ledger -> `Snapshot`. What cannot be read is unknown and named; the rest goes on."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,11 @@ from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
 from broker.queues.read import read_all
+from broker.side_by_side import started
 from broker.timekeeping import clock_doubt
 from providers.base import Provider, ProviderError
 from providers.prices.table import PriceTable, load_prices, price_offers
 from state.store import Store
-
-PARALLEL = 64
-"""Calls at one time: each waits for a cloud, so that all scopes take about as long as the slowest one."""
 
 T = TypeVar("T")
 
@@ -34,24 +32,24 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
     The ledger's serial is read first, so that whatever moves while we look makes a plan stale rather than wrong.
     """
     serial, intents = store.serial, store.live_intents()
-    with ThreadPoolExecutor(max_workers=PARALLEL, thread_name_prefix="observe") as threads:
-        doubt = threads.submit(clock_doubt, config.providers, clock)
-        sources = threads.submit(read_all, config.queues, clock)
-        scopes = _scopes(config, providers, clock, threads)
-        frozen = _frozen_by(config.freeze_file)
-        now = clock.now()
-        return Snapshot(
-            now=now,
-            lineage=store.lineage,
-            serial=serial,
-            sources=sources.result(),
-            scopes=scopes,
-            intents=intents,
-            cooling=store.cooling(now, config.policy.purchase.cooldown),
-            idle=store.idle(),
-            spend=store.spend(now),
-            frozen_by=frozen or doubt.result(),
-        )
+    doubt = started(partial(clock_doubt, config.providers, clock))
+    sources = started(partial(read_all, config.queues, clock))
+    scopes = _scopes(config, providers, clock)
+    read = sources.result()
+    frozen = _frozen_by(config.freeze_file) or doubt.result()
+    now = clock.now()
+    return Snapshot(
+        now=now,
+        lineage=store.lineage,
+        serial=serial,
+        sources=read,
+        scopes=scopes,
+        intents=intents,
+        cooling=store.cooling(now, config.policy.purchase.cooldown),
+        idle=store.idle(),
+        spend=store.spend(now),
+        frozen_by=frozen,
+    )
 
 
 def observe_queues(config: Config, clock: Clock) -> tuple[SourceView, ...]:
@@ -67,15 +65,13 @@ class _Heard(NamedTuple):
     problem: str = ""
 
 
-def _scopes(
-    config: Config, providers: Mapping[ProviderName, Provider], clock: Clock, threads: ThreadPoolExecutor
-) -> tuple[ScopeView, ...]:
+def _scopes(config: Config, providers: Mapping[ProviderName, Provider], clock: Clock) -> tuple[ScopeView, ...]:
     models = tuple(dict.fromkeys(model for pool in config.policy.pools for model in pool.gpu_models))
     asked = [
         (
             scope,
-            threads.submit(_ask, clock, scope, "reservations", partial(provider.reservations, scope)),
-            threads.submit(_ask, clock, scope, "offers", partial(provider.offers, scope, models)),
+            started(partial(_ask, clock, scope, "reservations", partial(provider.reservations, scope))),
+            started(partial(_ask, clock, scope, "offers", partial(provider.offers, scope, models))),
         )
         for provider in providers.values()
         for scope in provider.scopes()

@@ -1,11 +1,12 @@
 """Whether our clock agrees with the clouds'. With a wrong one, ends, ages and windows mean nothing: nothing is done."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 
 from broker.clock import Clock
 from broker.config import name_of
+from broker.side_by_side import side_by_side
 from providers.dates import cloud_time
 from providers.settings import ProviderSettings
 
@@ -15,10 +16,7 @@ TOLERANCE = timedelta(minutes=5)
 
 def clock_doubt(providers: Sequence[ProviderSettings], clock: Clock) -> str:
     """One line when the clock is off by more than the tolerance, "" when it is not or no cloud tells the time."""
-    if not providers:
-        return ""
-    with ThreadPoolExecutor(max_workers=len(providers), thread_name_prefix="clock") as threads:
-        lines = list(threads.map(lambda settings: _against(settings, clock), providers))
+    lines = side_by_side([partial(_against, settings, clock) for settings in providers])
     return next((line for line in lines if line), "")
 
 

@@ -1,5 +1,7 @@
 """Gets the bytes of a queue: from a regular file, or from a command that is stopped when it takes too long."""
 
+import atexit
+import contextlib
 import os
 import selectors
 import signal
@@ -52,11 +54,12 @@ def command(words: Sequence[str], timeout_s: float, max_bytes: int, clock: Clock
         )  # fmt: skip
     except OSError as error:
         raise Unreadable(f"{words[0]} cannot be started: {error.strerror}; is it installed here?") from None
+    _LEFT.add(process.pid)
     with process:
         try:
             out, complaint = _output(process, timeout_s, max_bytes, words[0])
         finally:
-            _kill_group(process)
+            _kill_group(process.pid)
     if process.returncode:
         raise Unreadable(f"{_shown(words)} failed ({_ending(process.returncode)}){_last_line(complaint)}")
     if not out.strip():
@@ -107,12 +110,21 @@ def _drain(pipe: IO[bytes], collected: dict[IO[bytes], bytearray]) -> bool:
     return bool(chunk)
 
 
-def _kill_group(process: "subprocess.Popen[bytes]") -> None:
+_LEFT: set[int] = set()
+"""Process groups that may still run: when the program is interrupted, its exit ends them too."""
+
+
+def _kill_group(leader: int) -> None:
     """Also what the command left behind: children may hold on after their parent has ended."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+    _LEFT.discard(leader)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+@atexit.register
+def _kill_all() -> None:
+    for leader in tuple(_LEFT):
+        _kill_group(leader)
 
 
 def _ending(code: int) -> str:

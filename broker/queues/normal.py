@@ -14,7 +14,7 @@ from broker.model.gpu import normalise
 from broker.model.job import Job, JobState
 from broker.queues import words
 from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
-from broker.queues.times import NOT_KNOWN, moment
+from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment
 
 REQUIRED = ("id", "submit", "gpus")
 FIELDS = (
@@ -72,8 +72,8 @@ def job(record: Mapping[str, Any], context: Context, ref: str, parsed: Parsed) -
         gpu_model=_model(get.text("gpu_type")),
         gpus_per_node=get.count("gpus_per_node") or _per_node(gpus, get.count("nodes")),
         nodes=get.count("nodes"),
-        time_limit_s=get.count("time_limit_s"),
-        time_min_s=get.count("time_min_s"),
+        time_limit_s=get.limit("time_limit_s"),
+        time_min_s=get.limit("time_min_s"),
         priority=get.integer("priority") or 0,
         depends_on=get.list("depends_on"),
         not_before=get.time("not_before"),
@@ -169,6 +169,10 @@ class _Getter:
         if value is not None and value < 0:
             raise Unfit(f"{name} is negative", value)
         return value
+
+    def limit(self, name: str) -> int | None:
+        """Seconds; 0 and the words for no limit are none."""
+        return None if str(self.record.get(name)).strip().lower() in NO_LIMIT else self.count(name) or None
 
     def integer(self, name: str) -> int | None:
         """Also as columns write it whose other rows are empty (`8.0`), and with a decimal comma."""

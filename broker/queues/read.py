@@ -1,8 +1,8 @@
 """Configured sources -> `SourceView`s. A source that cannot be believed is UNKNOWN with one line that says why."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -15,6 +15,7 @@ from broker.queues import encoding, fetch
 from broker.queues.fetch import Fetched
 from broker.queues.parsed import Context, Parsed, Unreadable
 from broker.queues.registry import FORMATS, Detected, detect
+from broker.side_by_side import side_by_side
 
 _WALL = WallClock()
 FUTURE = timedelta(minutes=5)
@@ -27,10 +28,7 @@ def read_all(sources: Sequence[QueueSource], clock: Clock, wall: Clock = _WALL) 
     Files are dated by `wall`, the machine's own clock; their age is then counted back from `clock`, which may be a
     sandbox's.
     """
-    if not sources:
-        return ()
-    with ThreadPoolExecutor(max_workers=min(len(sources), 16)) as threads:
-        views = list(threads.map(lambda source: read_source(source, clock, wall), sources))
+    views = side_by_side([partial(read_source, source, clock, wall) for source in sources])
     return without_doubles(views, [source.precedence for source in sources])
 
 

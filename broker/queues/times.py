@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from broker.queues.parsed import Unfit
 
 NOT_KNOWN = frozenset({"", "unknown", "none", "n/a", "na", "nan", "nat", "null", "not_set", "invalid", "-"})
-_NO_LIMIT = NOT_KNOWN | {"unlimited", "infinite", "partition_limit"}
+NO_LIMIT = NOT_KNOWN | {"unlimited", "infinite", "partition_limit"}
 _EPOCH = re.compile(r"-?\d+(?:\.\d*)?(?:e\+?\d+)?", re.IGNORECASE)
 _OFFSET = re.compile(r"([+-]\d{2})(\d{2})$")
 _SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?:\.\d+)?")
@@ -65,7 +65,7 @@ def _placed(naive: datetime, zone: ZoneInfo | None) -> datetime:
 def limit_minutes(written: object) -> int | None:
     """A limit in whole minutes, or one of the words for none -> seconds. Raises Unfit."""
     text = str(written or "").strip()
-    if text.lower() in _NO_LIMIT:
+    if text.lower() in NO_LIMIT:
         return None
     if not text.isdigit():
         return span(text)
@@ -75,7 +75,7 @@ def limit_minutes(written: object) -> int | None:
 def span(written: str) -> int | None:
     """`[DD-[HH:]]MM:SS`, `DD-HH`, `MM`, or one of the words for no limit -> seconds. Raises Unfit."""
     text = written.strip()
-    if text.lower() in _NO_LIMIT:
+    if text.lower() in NO_LIMIT:
         return None
     match = _SPAN.fullmatch(text)
     if not match:

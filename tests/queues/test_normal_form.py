@@ -65,6 +65,12 @@ def test_a_model_that_is_new_to_us_is_not_any_model() -> None:
     assert row("gpu_type", "N/A").gpu_model is None
 
 
+@pytest.mark.parametrize("word", ["UNLIMITED", "infinite", "", "0", "NaN"])
+def test_no_limit_is_none_and_never_zero(word: str) -> None:
+    assert row("time_limit_s", word).time_limit_s is None
+    assert row("time_limit_s", "3600.0").time_limit_s == 3600
+
+
 def test_lists() -> None:
     assert row("depends_on", "1 2;3").depends_on == ("1", "2", "3")
     assert row("depends_on", '"[""1"", ""2 3""]"').depends_on == ("1", "2 3")

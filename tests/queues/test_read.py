@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import signal
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -165,6 +167,23 @@ def test_a_command_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> No
 def test_a_child_that_outlives_its_parent_does_not_hold_us(tmp_path: Path) -> None:
     code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])"
     unknown(program(code, timeout_s=1), "did not end within 1 s")
+
+
+def test_an_interrupted_program_leaves_no_command_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    child = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import sys; from datetime import timedelta; from broker.clock import WallClock;"
+        "from broker.config import QueueSource; from broker.queues.read import read_all;"
+        f"read_all([QueueSource(name='q', command=(sys.executable, '-c', {child!r}))], WallClock())"
+    )
+    program = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while not (mark.exists() and mark.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    program.send_signal(signal.SIGINT)
+    assert program.wait(timeout=10)
+    assert _gone(int(mark.read_text()))
 
 
 def _gone(pid: int) -> bool:
