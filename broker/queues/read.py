@@ -43,12 +43,13 @@ def read_source(source: QueueSource, clock: Clock, wall: Clock = _WALL) -> Sourc
 
 def unknown(source: QueueSource, why: str) -> SourceView:
     return SourceView(
-        source=source.name,
-        trust=Trust.UNKNOWN,
-        as_of=None,
-        pools=source.pools,
-        problems=(f"queue {source.name}: {why}",),
+        source=source.name, trust=Trust.UNKNOWN, as_of=None, pools=source.pools, problems=(_problem(source, why),)
     )
+
+
+def _problem(source: QueueSource, sentence: str) -> str:
+    """One line, without the control characters that a queue's text may hold: it is shown on terminals."""
+    return "".join(letter if letter.isprintable() else "?" for letter in f"queue {source.name}: {sentence}")
 
 
 def detected(source: QueueSource, clock: Clock) -> Detected:
@@ -143,7 +144,7 @@ def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
         dropped=parsed.dropped.total(),
         quarantined=faults,
         pools=source.pools,
-        problems=tuple(f"queue {source.name}: {line}" for line in parsed.account()),
+        problems=tuple(_problem(source, line) for line in parsed.account()),
     )
 
 

@@ -88,6 +88,14 @@ def test_content_that_cannot_be_believed(tmp_path: Path, content: bytes | str, w
     unknown(QueueSource(name="q", files=source.files, pools=("h100",), max_bytes=10**6), why)
 
 
+@pytest.mark.parametrize(
+    "content", ["\x1b[2Jgone\x07\n", '{"jobs":[],"errors":["\\u001b[2J"]}', "id,submit,gpus,\x1b[2J\n1,2,3,4\n"]
+)
+def test_what_a_queue_says_cannot_steer_a_terminal(tmp_path: Path, content: str) -> None:
+    found = view(written(tmp_path, content))
+    assert found.problems and all(line.isprintable() for line in found.problems)
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     unknown(QueueSource(name="q", files=(tmp_path / "none",)), "No such file")
     unknown(QueueSource(name="q", files=(tmp_path,)), "is not a regular file")
