@@ -80,6 +80,8 @@ class Reservations:
         return self._change(self._all[key(path)], body)
 
     def _change(self, record: dict[str, Any], body: dict[str, Any]) -> str:
+        if self._state(record, self._true(record)) in ("Creating", "Updating"):
+            raise Refused("AnotherOperationInProgress", f"An operation is in progress on '{record['path']}'.")
         if "tags" in body:
             record["tags"] = body["tags"] or {}
         sku = body.get("sku") or {}

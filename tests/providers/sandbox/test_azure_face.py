@@ -190,6 +190,8 @@ def test_a_new_reservation_can_take_its_time(compute: Any, sandbox: Sandbox) -> 
     assert poller.status() == "InProgress"
 
     assert compute.capacity_reservations.get(HOME, "g", "r").properties.provisioning_state == "Creating"
+    change = compute.capacity_reservations.begin_update
+    assert refused(change, HOME, "g", "r", {"sku": {"capacity": 3}}) == (409, "AnotherOperationInProgress")
     sandbox.advance(timedelta(seconds=30))
     assert poller.result().properties.provisioning_state == "Succeeded"
 
