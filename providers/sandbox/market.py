@@ -323,14 +323,13 @@ class Market:
     def _taken(self, pool: Pool) -> int:
         """By live reservations with what runs beyond them, and by instances outside of any."""
         held = [h for h in self.state.holdings if h.state.live and h.pool == pool]
-        inside = {h.id for h in held}
-        outside = [i for i in self._running() if i.pool == pool and i.holding not in inside]
-        return sum(max(h.count, len(self.consumers(h))) for h in held) + len(outside)
+        used = Counter(i.holding for i in self._running() if i.pool == pool)
+        return sum(max(h.count, used.pop(h.id, 0)) for h in held) + used.total()
 
     def _in_use(self, provider: ProviderName, account: str, region: str) -> Iterator[tuple[MachineType, int]]:
         held = [h for h in self.state.holdings if h.state.live and _within(h, provider, account, region)]
-        inside = {h.id for h in held}
-        counts = [(h.machine_type, max(h.count, len(self.consumers(h)))) for h in held]
+        inside, used = {h.id for h in held}, self.used_counts(provider, account, region)
+        counts = [(h.machine_type, max(h.count, used.get(h.id, 0))) for h in held]
         running = (i for i in self._running() if _within(i, provider, account, region) and i.holding not in inside)
         for name, count in [*counts, *((i.machine_type, 1) for i in running)]:
             if machine_type := self.catalogue.find(provider, region, name):

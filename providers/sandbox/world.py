@@ -89,8 +89,9 @@ class World:
     def save(self, path: Path) -> None:
         """Whole or not at all."""
         part = path.with_name(f".{path.name}.part")
-        part.write_bytes(self.saved())
-        part.replace(path)
+        with self.lock:
+            part.write_bytes(self.saved())
+            part.replace(path)
 
     def keep(self) -> None:
         """Write the world to where it is kept, if anywhere, when something has happened since."""
