@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from broker.boundary import Boundary
+from broker.boundary import Boundary, Checkpoint
+from providers.base import Provider
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule
 from state.store import Store
-from tests.crash.clouds import Cloud
+from tests.crash.clouds import Cloud, prepared
 from tests.crash.process import Ended, in_process
 from tests.crash.steps import World, run
 
@@ -80,8 +81,15 @@ class Stage:
         return msgspec.structs.replace(world, **self._world)
 
     def run(self, want: int, *, die_at: Boundary | None = None) -> Ended:
-        world = self.world(want)
-        return in_process(lambda checkpoint: run(msgspec.structs.replace(world, checkpoint=checkpoint)), die_at=die_at)
+        self._ready()
+        return in_process(lambda checkpoint: run(self.forked(want, checkpoint)), die_at=die_at)
+
+    def forked(self, want: int, checkpoint: Checkpoint) -> World:
+        """The world of a run in a process of its own."""
+        return msgspec.structs.replace(self.world(want), checkpoint=checkpoint, ready=self._ready())
+
+    def _ready(self) -> Provider:
+        return prepared(self.cloud, self.sandbox.endpoint, self.now)
 
     def whole_run(self, want: int) -> Ended:
         ended = self.run(want)

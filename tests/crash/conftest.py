@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.boundary import Boundary
+from providers.sandbox.local import Sandbox
 from tests.crash.clouds import preload
 
 COUNTS = "BROKER_CRASH_COUNTS"
@@ -51,3 +52,18 @@ def _print(terminal: pytest.TerminalReporter, total: Counter[str]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def loaded() -> None:
     preload()
+
+
+@pytest.fixture(scope="session")
+def server(loaded: None) -> Iterator[Sandbox]:
+    """One server for all tests of a process: clients that are made for it can be used again."""
+    with Sandbox(seed=1) as started:
+        yield started
+
+
+@pytest.fixture
+def sandbox(server: Sandbox) -> Iterator[Sandbox]:
+    """As new, for each test."""
+    new = server.world.saved()
+    yield server
+    server.world.restore(new)

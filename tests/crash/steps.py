@@ -42,16 +42,21 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Checkpoint = go_on
     wrap: Callable[[Provider], Provider] = lambda provider: provider
     store: type[Store] = Store
+    ready: Provider | None = None
     grow: bool = True
 
     @property
     def clock(self) -> FixedClock:
         return FixedClock(self.now)
 
+    def provider(self) -> Provider:
+        """`ready` is for a forked process alone: two that share connections would read each other's replies."""
+        return self.wrap(self.ready or self.cloud.connect(self.endpoint, self.clock))
+
 
 def run(world: World) -> ApplyResult:
     """Lock, settle, observe, decide, apply."""
-    provider = world.wrap(world.cloud.connect(world.endpoint, world.clock))
+    provider = world.provider()
     providers = {world.cloud.name: provider}
     with Lock(world.state, command="run", now=world.now, timeout=LOCK_WAIT), world.store.open(world.state) as store:
         settle(store, providers, world.clock, checkpoint=world.checkpoint, parallel=1)
@@ -64,7 +69,7 @@ def run(world: World) -> ApplyResult:
 
 
 def apply_saved(world: World, plan: Plan) -> ApplyResult:
-    provider = world.wrap(world.cloud.connect(world.endpoint, world.clock))
+    provider = world.provider()
     with Lock(world.state, command="apply", now=world.now, timeout=LOCK_WAIT), world.store.open(world.state) as store:
         admit(plan, store, world.now)
         return apply(plan, store, {world.cloud.name: provider}, world.clock, checkpoint=world.checkpoint, parallel=1)

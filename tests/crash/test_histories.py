@@ -3,7 +3,6 @@
 import multiprocessing
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,10 +29,9 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(params=CLOUDS, ids=lambda cloud: cloud.name)
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+def stage(request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path: Path) -> Stage:
     cloud: Cloud = request.param
-    with Sandbox(seed=2) as sandbox:
-        yield Stage(sandbox, cloud, tmp_path / "state.db")
+    return Stage(sandbox, cloud, tmp_path / "state.db")
 
 
 def finish(stage: Stage, want: int, tally: Counter[str]) -> None:

@@ -23,15 +23,14 @@ def cells(cloud: Cloud) -> Iterator[Cell]:
                     yield Cell(cloud=cloud, wish=wish, mode=mode, boundary=boundary)
 
 
-def survive(cell: Cell, folder: Path) -> Counter[Boundary]:
+def survive(sandbox: Sandbox, cell: Cell, folder: Path) -> Counter[Boundary]:
     """Play the cell and hold what is left to the truth; the boundaries at which a process died."""
-    with Sandbox(seed=1) as sandbox:
-        stage = Stage(sandbox, cell.cloud, folder / "state.db")
-        ended = play(stage, cell)
-        wish = cell.wish
-        assert sum(held_in_truth(sandbox, cell.cloud).values()) == wish.after, "duplicate, leak or loss"
-        assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
-        check_ledger(sandbox, cell.cloud, stage.state, stage.now)
+    stage = Stage(sandbox, cell.cloud, folder / "state.db")
+    ended = play(stage, cell)
+    wish = cell.wish
+    assert sum(held_in_truth(sandbox, cell.cloud).values()) == wish.after, "duplicate, leak or loss"
+    assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
+    check_ledger(sandbox, cell.cloud, stage.state, stage.now)
     return Counter(each.passed[-1] for each in ended if each.killed)
 
 
@@ -54,20 +53,22 @@ QUICK = [
 
 
 @pytest.mark.parametrize("cell", QUICK, ids=str)
-def test_a_killed_run_neither_buys_twice_nor_leaks(cell: Cell, tmp_path: Path) -> None:
-    assert survive(cell, tmp_path)
+def test_a_killed_run_neither_buys_twice_nor_leaks(cell: Cell, sandbox: Sandbox, tmp_path: Path) -> None:
+    assert survive(sandbox, cell, tmp_path)
 
 
 @pytest.mark.crash
 @pytest.mark.parametrize("wish", Wish, ids=str)
 @pytest.mark.parametrize("cloud", CLOUDS, ids=lambda cloud: cloud.name)
-def test_matrix(cloud: Cloud, wish: Wish, tmp_path: Path, tally: Counter[str]) -> None:
+def test_matrix(cloud: Cloud, wish: Wish, sandbox: Sandbox, tmp_path: Path, tally: Counter[str]) -> None:
+    new = sandbox.world.saved()
     for number, cell in enumerate(cell for cell in cells(cloud) if cell.wish is wish):
         folder = tmp_path / str(number)
         folder.mkdir()
         try:
-            hit = survive(cell, folder)
+            hit = survive(sandbox, cell, folder)
         except AssertionError as error:
             raise AssertionError(f"{cell}: {error}") from error
+        sandbox.world.restore(new)
         tally["cells"] += 1
         tally.update({boundary.value: count for boundary, count in hit.items()})
