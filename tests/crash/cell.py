@@ -1,5 +1,6 @@
 """One cell of the matrix: a change that is wanted, a mode in which its call goes wrong, a boundary at which to die."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +16,7 @@ from state.store import Store
 from tests.crash.clouds import Cloud, prepared
 from tests.crash.process import Ended, in_process
 from tests.crash.steps import World, run
+from tests.crash.truth import bought, check_ledger, held_in_truth, sent_again
 
 VISIBLE_LATER = timedelta(minutes=3)
 PAST_THE_WINDOW = timedelta(minutes=6)
@@ -137,3 +139,14 @@ def play(stage: Stage, cell: Cell) -> list[Ended]:
     stage.past_the_window()
     ended.append(stage.whole_run(wish.after))
     return ended
+
+
+def survive(stage: Stage, cell: Cell) -> Counter[Boundary]:
+    """Play the cell and hold what is left to the truth; the boundaries at which a process died."""
+    ended = play(stage, cell)
+    wish, sandbox = cell.wish, stage.sandbox
+    assert sum(held_in_truth(sandbox, cell.cloud).values()) == wish.after, "duplicate, leak or loss"
+    assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
+    assert sent_again(sandbox, cell.cloud) == [], "a purchase was sent more than once for one decision"
+    check_ledger(sandbox, cell.cloud, stage.state, stage.now)
+    return Counter(each.passed[-1] for each in ended if each.killed)

@@ -8,9 +8,8 @@ import pytest
 
 from broker.boundary import Boundary
 from providers.sandbox.local import Sandbox
-from tests.crash.cell import Cell, Mode, Stage, Wish, play
+from tests.crash.cell import Cell, Mode, Stage, Wish, survive
 from tests.crash.clouds import CLOUDS, Cloud
-from tests.crash.truth import bought, check_ledger, held_in_truth
 
 REPEATS = (Boundary.BEFORE_REPEAT, Boundary.AFTER_REPEAT)
 
@@ -21,17 +20,6 @@ def cells(cloud: Cloud) -> Iterator[Cell]:
             for boundary in Boundary:
                 if wish is Wish.RELEASE or boundary not in REPEATS:
                     yield Cell(cloud=cloud, wish=wish, mode=mode, boundary=boundary)
-
-
-def survive(sandbox: Sandbox, cell: Cell, folder: Path) -> Counter[Boundary]:
-    """Play the cell and hold what is left to the truth; the boundaries at which a process died."""
-    stage = Stage(sandbox, cell.cloud, folder / "state.db")
-    ended = play(stage, cell)
-    wish = cell.wish
-    assert sum(held_in_truth(sandbox, cell.cloud).values()) == wish.after, "duplicate, leak or loss"
-    assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
-    check_ledger(sandbox, cell.cloud, stage.state, stage.now)
-    return Counter(each.passed[-1] for each in ended if each.killed)
 
 
 QUICK = [
@@ -54,7 +42,7 @@ QUICK = [
 
 @pytest.mark.parametrize("cell", QUICK, ids=str)
 def test_a_killed_run_neither_buys_twice_nor_leaks(cell: Cell, sandbox: Sandbox, tmp_path: Path) -> None:
-    assert survive(sandbox, cell, tmp_path)
+    assert survive(Stage(sandbox, cell.cloud, tmp_path / "state.db"), cell)
 
 
 @pytest.mark.crash
@@ -66,7 +54,7 @@ def test_matrix(cloud: Cloud, wish: Wish, sandbox: Sandbox, tmp_path: Path, tall
         folder = tmp_path / str(number)
         folder.mkdir()
         try:
-            hit = survive(sandbox, cell, folder)
+            hit = survive(Stage(sandbox, cell.cloud, folder / "state.db"), cell)
         except AssertionError as error:
             raise AssertionError(f"{cell}: {error}") from error
         sandbox.world.restore(new)

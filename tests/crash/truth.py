@@ -1,5 +1,6 @@
 """The ledger held to the sandbox's own record: nothing twice, nothing leaked, every instance, every cent."""
 
+import json
 from collections import Counter
 from datetime import datetime
 from decimal import Decimal
@@ -32,6 +33,16 @@ def held_by_ledger(state: Path) -> Counter[str]:
 def bought(sandbox: Sandbox) -> int:
     """Instances, over all purchases that the sandbox saw happen."""
     return sum(effect.after - effect.before for effect in sandbox.record.purchases())
+
+
+def sent_again(sandbox: Sandbox, cloud: Cloud) -> list[str]:
+    """Purchases that were sent more than once: every decision has a name or token of its own."""
+    sent = Counter(
+        json.dumps(call.parameters, sort_keys=True, default=str)
+        for call in sandbox.record.calls
+        if call.operation == cloud.reserve
+    )
+    return [parameters for parameters, times in sent.items() if times > 1]
 
 
 def open_intents(state: Path) -> int:
