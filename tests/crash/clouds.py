@@ -109,13 +109,17 @@ def prepared(cloud: Cloud, endpoint: str, now: datetime) -> Provider:
     which = (cloud.name, endpoint)
     if which not in _PREPARED:
         clock = FixedClock(now)
-        provider: Any = cloud.connect(endpoint, clock)
+        provider = cloud.connect(endpoint, clock)
         if cloud.name is ProviderName.AWS:
-            provider._wire._client(cloud.place.scope, "ec2", "DescribeCapacityReservations")
+            _with_client(provider, cloud)
         _PREPARED[which] = (provider, clock)
     provider, clock = _PREPARED[which]
     clock.at = now
     return provider
+
+
+def _with_client(aws: Any, cloud: Cloud) -> None:
+    aws._wire._client(cloud.place.scope, "ec2", "DescribeCapacityReservations")
 
 
 def preload() -> None:
