@@ -8,7 +8,7 @@ from broker.queues.parsed import Context, Parsed
 from broker.queues.registry import detect
 from tests.queues.strategies import jobs
 
-MANY = st.lists(jobs(), max_size=4, unique_by=lambda job: (job.cluster, job.id, job.attempt))
+MANY = st.lists(jobs(), max_size=2, unique_by=lambda job: (job.cluster, job.id, job.attempt))
 
 
 def plain(parsed: Parsed) -> list[Job]:
