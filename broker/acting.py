@@ -22,6 +22,7 @@ from broker.observe import observe
 from broker.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
 from broker.revalidation import revalidated
 from broker.settle import settle
+from broker.timekeeping import require_right_time
 from broker.winding_down import wind_down
 from broker.workplace import Workplace
 from state import plans
@@ -135,6 +136,7 @@ def _policy(place: Workplace, limits: Limits) -> Policy:
 
 def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
+    require_right_time(place.config.providers, place.clock)
     store, window = place.store, place.visibility_window
     for found in settle(store, place.providers, place.clock, window=window):
         tell(FoundOut(settled=found))

@@ -6,6 +6,7 @@ from functools import partial
 
 from broker.clock import Clock
 from broker.config import name_of
+from broker.errors import GuardError
 from broker.side_by_side import side_by_side
 from providers.dates import cloud_time
 from providers.settings import ProviderSettings
@@ -18,6 +19,15 @@ def clock_doubt(providers: Sequence[ProviderSettings], clock: Clock) -> str:
     """One line when the clock is off by more than the tolerance, "" when it is not or no cloud tells the time."""
     lines = side_by_side([partial(_against, settings, clock) for settings in providers])
     return next((line for line in lines if line), "")
+
+
+def require_right_time(providers: Sequence[ProviderSettings], clock: Clock) -> None:
+    """Before anything is settled: a wrong clock would take a purchase that is not visible yet for failed.
+
+    Raises GuardError.
+    """
+    if doubt := clock_doubt(providers, clock):
+        raise GuardError(f"nothing was done because of {doubt}")
 
 
 def _against(settings: ProviderSettings, clock: Clock) -> str:

@@ -1,5 +1,6 @@
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -7,15 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from broker.acting import Limits, run
 from broker.clock import Clock, FixedClock
 from broker.config import Config, at_endpoints, name_of, parse
 from broker.config.starter import SANDBOX_QUEUE, sandbox_starter
+from broker.errors import GuardError
 from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, Trust
 from broker.observe import observe, observe_queues
 from broker.timekeeping import clock_doubt, compared
+from broker.workplace import Workplace
 from providers.base import Denied, Provider
 from providers.connect import connect
 from providers.sandbox.faults import FaultKind
@@ -143,6 +147,17 @@ def test_a_clock_that_is_an_hour_off_freezes(setting: Setting, off: timedelta, w
     setting.clock = FixedClock(setting.sandbox.clock.now() + off)
     frozen_by = setting.observed().frozen_by
     assert f"60 min {word}" in frozen_by or f"59 min {word}" in frozen_by
+
+
+def test_with_a_wrong_clock_nothing_is_even_settled(setting: Setting) -> None:
+    clock = FixedClock(setting.sandbox.clock.now() + timedelta(hours=1))
+    before = setting.store.entries()
+    with ExitStack() as closing:
+        place = Workplace(setting.config, clock, closing, read_only=False)
+        with pytest.raises(GuardError, match=r"clock, which is (59|60) min ahead of aws's; set it"):
+            run(place, lambda event: None, Limits())
+    assert setting.store.entries() == before
+    assert setting.store.heartbeat() is None and not setting.sandbox.record.effects
 
 
 def test_a_cloud_that_does_not_answer_raises_no_doubt_of_the_clock(setting: Setting) -> None:
