@@ -65,7 +65,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 def standing(known: Known) -> Standing:
     by_key = {intent.key: intent for intent in known.intents}
-    idle = {(each.reservation_id, each.scope): each for each in known.idle}
+    idle = {(each.reservation_id, each.scope): each for each in known.idle if each.used == 0}
     held = tuple(_held(each, by_key, idle) for each in known.reservations if not each.state.gone)
     unsettled = tuple(_unsettled(intent) for intent in known.intents if intent.status.open)
     return Standing(

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, func, select
 
 from broker.errors import StateError
 from broker.model.intent import Intent, IntentStatus
@@ -15,6 +15,7 @@ from broker.model.reservation import Reservation
 from broker.model.snapshot import Cooling, Idle
 from state.encode import from_us, to_us
 from state.entries import Body, Entry, Holding, Kind
+from state.idleness import LOOK_BACK, levels
 from state.schema import (
     APPLIED_PLAN,
     COUNT_STEP,
@@ -129,17 +130,28 @@ def cooling(connection: Connection, now: datetime, cooldown: timedelta) -> tuple
 
 
 def idle(connection: Connection) -> tuple[Idle, ...]:
-    newest = (
-        select(func.max(USE_STEP.c.seq))
-        .where(USE_STEP.c.scope == RESERVATION.c.scope, USE_STEP.c.reservation_id == RESERVATION.c.id)
-        .correlate(RESERVATION)
-        .scalar_subquery()
+    """Levels of use of every living reservation, the lowest first."""
+    back = func.row_number().over(
+        partition_by=(USE_STEP.c.scope, USE_STEP.c.reservation_id), order_by=USE_STEP.c.seq.desc()
+    )
+    alive = and_(USE_STEP.c.scope == RESERVATION.c.scope, USE_STEP.c.reservation_id == RESERVATION.c.id)
+    recent = (
+        select(USE_STEP.c.body, RESERVATION.c.body.label("held"), USE_STEP.c.seq, back.label("back"))
+        .join(RESERVATION, alive)
+        .where(RESERVATION.c.gone == 0)
+        .subquery()
     )
     rows = connection.execute(
-        select(USE_STEP.c.body).join(RESERVATION, USE_STEP.c.seq == newest).where(RESERVATION.c.gone == 0)
-    ).scalars()
-    steps = (_USE_STEP.decode(body) for body in rows)
-    return tuple(Idle(step.reservation_id, step.scope, step.at) for step in steps if step.used == 0)
+        select(recent.c.body, recent.c.held).where(recent.c.back <= LOOK_BACK).order_by(recent.c.seq.desc())
+    )
+    steps: dict[str, list[UseStep]] = {}
+    for row in rows:
+        steps.setdefault(row.held, []).append(_USE_STEP.decode(row.body))
+    return tuple(
+        level
+        for held, newest_first in sorted(steps.items())
+        for level in levels(newest_first, _RESERVATION.decode(held).count)
+    )
 
 
 def count_steps(connection: Connection, since: datetime | None) -> tuple[CountStep, ...]:

@@ -127,15 +127,18 @@ class _Judge:
         young = self._too_young(use)
         if young:
             return count, young
-        levels = sorted(self._idle.get((use.lot.place.scope, use.reservation.id), []), key=lambda idle: idle.used)
+        levels = sorted(self._idle.get((use.lot.place.scope, use.reservation.id), []), key=lambda level: level.used)
         for level in levels:
             keep = max(floor, level.used)
-            if keep < count and self._snapshot.now - level.since >= self._threshold(use):
-                return keep, self._idle_reason(use, count - keep, self._snapshot.now - level.since)
-        longest = max(
-            (self._snapshot.now - level.since for level in levels if level.used < count), default=timedelta(0)
-        )
+            if keep < count and self._idle_for(use, level) >= self._threshold(use):
+                return keep, self._idle_reason(use, count - keep, self._idle_for(use, level))
+        longest = max((self._idle_for(use, level) for level in levels if level.used < count), default=timedelta(0))
         return count, self._idle_reason(use, count - floor, longest)
+
+    def _idle_for(self, use: Use, level: Idle) -> timedelta:
+        """Instances that came later than the last use have idled since they came."""
+        since = level.since if use.lot.bought is None else max(level.since, use.lot.bought)
+        return self._snapshot.now - since
 
     def _too_young(self, use: Use) -> Reason | None:
         bought = use.lot.bought

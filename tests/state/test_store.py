@@ -157,7 +157,8 @@ def test_idle_since_is_when_it_was_first_seen_unused(store: Store) -> None:
     for minutes, used in ((10, 1), (20, 0), (30, 0)):
         at = T0 + minutes * MINUTE
         store.witness([view(held(used=used), at=at)], at)
-    assert [(i.reservation_id, i.scope, i.since) for i in store.idle()] == [("res-1", SCOPE, T0 + 20 * MINUTE)]
+    unused = [level for level in store.idle() if level.used == 0]
+    assert [(i.reservation_id, i.scope, i.since) for i in unused] == [("res-1", SCOPE, T0 + 20 * MINUTE)]
 
 
 def test_a_purchase_never_used_is_idle_from_the_start(store: Store) -> None:
@@ -202,3 +203,11 @@ def test_the_heartbeat_is_one_row(store: Store) -> None:
     found = store.heartbeat()
     assert found is not None and found.at == T0 + 5 * MINUTE
     assert store.entries() == ()
+
+
+def test_what_is_partly_unused_is_known_by_level(store: Store) -> None:
+    bought(store)
+    for minutes, used in ((10, 2), (20, 1), (30, 0), (40, 1)):
+        at = T0 + minutes * MINUTE
+        store.witness([view(held(used=used), at=at)], at)
+    assert [(level.used, level.since) for level in store.idle()] == [(1, T0 + 20 * MINUTE)]
