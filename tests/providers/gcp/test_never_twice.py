@@ -42,6 +42,30 @@ def rules(change: str) -> st.SearchStrategy[list[Rule]]:
 @settings(max_examples=60)
 @given(faults=rules("reservations.insert"))
 def test_purchases(world: Sandbox, faults: list[Rule]) -> None:
+    buy(world, faults)
+
+
+@settings(max_examples=40)
+@given(faults=rules("reservations.resize"))
+def test_growth(world: Sandbox, faults: list[Rule]) -> None:
+    grow(world, faults)
+
+
+@pytest.mark.deep
+@settings(max_examples=1500)
+@given(faults=rules("reservations.insert"))
+def test_many_purchases(world: Sandbox, faults: list[Rule]) -> None:
+    buy(world, faults)
+
+
+@pytest.mark.deep
+@settings(max_examples=1000)
+@given(faults=rules("reservations.resize"))
+def test_much_growth(world: Sandbox, faults: list[Rule]) -> None:
+    grow(world, faults)
+
+
+def buy(world: Sandbox, faults: list[Rule]) -> None:
     request = reserve_request(f"n{next(_numbers)}", 1)
     gcp = start(world, faults)
 
@@ -56,9 +80,7 @@ def test_purchases(world: Sandbox, faults: list[Rule]) -> None:
     wind_down(world, gcp)
 
 
-@settings(max_examples=40)
-@given(faults=rules("reservations.resize"))
-def test_growth(world: Sandbox, faults: list[Rule]) -> None:
+def grow(world: Sandbox, faults: list[Rule]) -> None:
     number = next(_numbers)
     gcp = start(world, [])
     bought = gcp.reserve(reserve_request(f"n{number}", 1))

@@ -1,6 +1,7 @@
 """What can be bought, what is in the way, who we are, and what a job must set to use it."""
 
 import json
+from typing import Any
 
 import pytest
 from google.cloud import compute_v1
@@ -173,3 +174,28 @@ def _type(name: str, accelerator: str, count: int) -> compute_v1.MachineType:
         memory_mb=8192,
         accelerators=[compute_v1.Accelerators(guest_accelerator_type=accelerator, guest_accelerator_count=count)],
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        ({"specific_reservation": {"count": 4, "assured_count": 3}}, "only 3 of 4 are assured"),
+        ({"commitment": "projects/p/regions/r/commitments/c"}, "attached to a commitment"),
+        ({"share_settings": {"share_type": "ORGANIZATION"}}, "shared beyond its project"),
+        ({"status": "INVALID"}, "not known to us"),
+    ],
+)
+def test_what_is_odd_about_a_reservation_is_noted(change: dict[str, Any], note: str) -> None:
+    usual = {"name": "r", "status": "READY", "specific_reservation_required": True}
+    raw = compute_v1.Reservation(**usual | {"specific_reservation": {"count": 4, "assured_count": 4}} | change)
+
+    found = reading.reservation(PLACE, raw)
+
+    assert note in " ".join(found.notes)
+    assert (found.count, found.state.supplies) == (4, True)
+
+
+def test_a_commitment_is_a_floor() -> None:
+    raw = compute_v1.Reservation(name="r", specific_reservation={"count": 4}, linked_commitments=["c"])
+
+    assert reading.reservation(PLACE, raw).committed_count == 4
