@@ -35,6 +35,13 @@ def test_the_built_in_prices_are_sourced_and_dated() -> None:
     assert quoted(table).warning == ""
 
 
+def test_the_page_on_prices_states_how_many_there_are() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "prices.md").read_text(encoding="utf-8")
+    for name, provider in (("AWS", AWS), ("Google Cloud", GCP), ("Azure", AZURE)):
+        count = sum(key[0] == provider for key in load_prices(None).listed)
+        assert f"| {name} | {count}" in page
+
+
 def test_every_priced_machine_type_has_a_shape() -> None:
     assert {(provider, kind) for provider, _, kind in load_prices(None).listed} <= set(shapes())
     h100 = shape_of(AWS, "p5.48xlarge")
