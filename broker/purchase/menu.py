@@ -78,7 +78,7 @@ def _judge(snapshot: Snapshot, policy: Policy) -> list[tuple[Offer, Price | Reas
             elif cool is not None:
                 numbers = (("until", cool.until.isoformat()), ("code", cool.code))
                 verdict = Reason(
-                    f"no capacity there ({cool.code}); not tried again until {cool.until:%H:%M} UTC", numbers
+                    f"not to be had there lately ({cool.code}); not tried again until {cool.until:%H:%M} UTC", numbers
                 )
             else:
                 verdict = _own_merit(offer, policy, snapshot.now)
