@@ -2,9 +2,11 @@
 
 import pytest
 from botocore import exceptions as sdk
+from botocore.config import Config
 
 from providers.aws import failures
 from providers.aws.adapter import Aws
+from providers.aws.wire import Wire
 from providers.base import (
     Ambiguous,
     BrokenReply,
@@ -21,7 +23,7 @@ from providers.base import (
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.settings import AwsAccount, AwsSettings
-from tests.providers.aws.conftest import CREATE, DESCRIBE, SCOPE, reserve_request
+from tests.providers.aws.conftest import ACCOUNTS, CREATE, DESCRIBE, MODIFY, SCOPE, reserve_request, resize_request
 
 CODES = [
     ("InsufficientInstanceCapacity", 500, Unfilled),
@@ -142,8 +144,13 @@ def test_what_went_wrong_before_the_request_cannot_have_acted() -> None:
     assert failures.not_sent(denied) is denied
 
 
-def test_retries_of_the_sdk_are_off(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("mode", ["legacy", "standard", "adaptive"])
+def test_retries_of_the_sdk_are_off_whatever_the_environment_says(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     """Left on, one purchase that is answered with a server error would be three."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
+    monkeypatch.setenv("AWS_RETRY_MODE", mode)
     settings = AwsSettings(
         endpoint=sandbox.endpoint, sandbox=True, accounts=(AwsAccount(name="main", regions=("us-east-1",)),)
     )
@@ -153,3 +160,18 @@ def test_retries_of_the_sdk_are_off(sandbox: Sandbox) -> None:
         Aws(settings, sandbox.clock).reserve(reserve_request())
 
     assert len(sandbox.record.purchases()) == 1
+
+
+def test_with_the_retries_of_the_sdk_one_growth_would_be_several(sandbox: Sandbox, aws: Aws) -> None:
+    """Why they are off: growth has no token, so that nothing on the cloud's side stops the second."""
+    bought = aws.reserve(reserve_request())
+    settings = AwsSettings(endpoint=sandbox.endpoint, sandbox=True, accounts=ACCOUNTS)
+    wire = Wire(settings, sandbox.clock)
+    wire._config = Config(retries={"total_max_attempts": 3, "mode": "standard"})
+    sandbox.record.clear()
+    sandbox.fault(FaultKind.ERROR_AFTER, MODIFY, status=500, times=None)
+
+    with pytest.raises(Ambiguous):
+        Aws(settings, sandbox.clock, wire).resize(resize_request(bought.id, 2, 4))
+
+    assert sandbox.record.operations().count(MODIFY) == 3

@@ -3,7 +3,8 @@
 import gzip
 import json
 from decimal import Decimal
-from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ TYPES = Catalogue().machine_types
 
 def dump() -> dict[str, Any]:
     """moto's copy of DescribeInstanceTypes, read without importing moto."""
-    path = files("moto.ec2.resources").joinpath("instance_types.json.gz")
+    spec = find_spec("moto")
+    assert spec is not None
+    assert spec.origin is not None
+    path = Path(spec.origin).parent / "ec2" / "resources" / "instance_types.json.gz"
     return dict(json.loads(gzip.decompress(path.read_bytes())))
 
 
