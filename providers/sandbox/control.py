@@ -37,7 +37,7 @@ class ClockChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     speed: float | None = None
 
 
-class Provisioning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Lag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provider: ProviderName
     delay_s: float
 
@@ -116,8 +116,14 @@ def _price(world: World, request: Request, _rest: str) -> Any:
 
 
 def _provisioning(world: World, request: Request, _rest: str) -> Any:
-    change = msgspec.json.decode(request.body, type=Provisioning)
+    change = msgspec.json.decode(request.body, type=Lag)
     world.market.set_provisioning(change.provider, seconds(change.delay_s))
+    return {}
+
+
+def _end_lag(world: World, request: Request, _rest: str) -> Any:
+    change = msgspec.json.decode(request.body, type=Lag)
+    world.market.set_end_lag(change.provider, seconds(change.delay_s))
     return {}
 
 
@@ -169,6 +175,7 @@ _ROUTES: dict[tuple[str, str], Callable[[World, Request, str], Any]] = {
     ("POST", "quota"): _quota,
     ("POST", "price"): _price,
     ("POST", "provisioning"): _provisioning,
+    ("POST", "endlag"): _end_lag,
     ("POST", "paging"): _paging,
     ("GET", "calls"): _calls,
     ("DELETE", "calls"): _drop_calls,

@@ -19,7 +19,7 @@ from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue, MachineType, Pool
 from providers.sandbox.holdings import BillLine, Holding, HoldingState, Instance, Stale, Step, bill_lines
 from providers.sandbox.record import Effect, EffectKind, Record
-from providers.sandbox.supply import PoolRule, Supply
+from providers.sandbox.supply import PoolRule, Supply, draw
 from providers.sandbox.terms import (
     MarketState,
     NoSuchHolding,
@@ -64,6 +64,10 @@ class Market:
     def set_provisioning(self, provider: ProviderName, delay: timedelta) -> None:
         """How long a new reservation is pending there."""
         self.state.provisioning_s[provider] = delay.total_seconds()
+
+    def set_end_lag(self, provider: ProviderName, at_most: timedelta) -> None:
+        """How long after its end date a reservation may go on, and is billed; each gets its own share of it."""
+        self.state.end_lag_s[provider] = at_most.total_seconds()
 
     # -- what a face reads
 
@@ -289,10 +293,15 @@ class Market:
         for holding in self.state.holdings:
             if holding.state is HoldingState.PENDING and holding.ready <= now:
                 self._become(holding, holding.ready)
-            if holding.state.live and holding.ends is not None and holding.ends <= now:
-                before, ended = holding.count, holding.ends
+            ended = self._end_of(holding)
+            if holding.state.live and ended is not None and ended <= now:
+                before = holding.count
                 self._end(holding, ended, HoldingState.EXPIRED)
                 self._effect(EffectKind.EXPIRE, holding.provider, holding.id, before, 0, at=ended, call=0)
+
+    def _end_of(self, holding: Holding) -> datetime | None:
+        lag_s = self.state.end_lag_s.get(holding.provider, 0.0) * draw(f"{self.state.seed}/{holding.id}/end")
+        return holding.ends + timedelta(seconds=lag_s) if holding.ends else None
 
     def _become(self, holding: Holding, ready: datetime) -> None:
         if holding.failure is not None:

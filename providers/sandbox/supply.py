@@ -68,11 +68,11 @@ class Supply:
 
     def _there(self, pool: Pool, tenant: int, at: datetime) -> bool:
         name = f"{self.seed}/{pool.provider}/{pool.region}/{pool.zone}/{pool.machine_type}/{tenant}"
-        stay = timedelta(minutes=30 + int(330 * _draw(name)))
-        epoch = (at - EPOCH + stay * _draw(f"{name}/phase")) // stay
-        return _draw(f"{name}/{epoch}") < self.busy
+        stay = timedelta(minutes=30 + int(330 * draw(name)))
+        epoch = (at - EPOCH + stay * draw(f"{name}/phase")) // stay
+        return draw(f"{name}/{epoch}") < self.busy
 
 
-def _draw(name: str) -> float:
+def draw(name: str) -> float:
     """A number in [0, 1) that is always the same for the name."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest()) / 2**56

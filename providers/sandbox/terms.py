@@ -75,5 +75,6 @@ class MarketState(msgspec.Struct, kw_only=True):
     quotas: list[QuotaRule] = []
     prices: list[PriceRule] = []
     provisioning_s: dict[ProviderName, float] = {}
+    end_lag_s: dict[ProviderName, float] = {}
     holdings: list[Holding] = []
     instances: list[Instance] = []

@@ -155,6 +155,19 @@ def test_what_ended_by_itself_is_given_back_already(aws: Aws, sandbox: Sandbox) 
         aws.set_end(end_request(bought.id, sandbox.clock.now() + timedelta(hours=9)))
 
 
+def test_a_reservation_past_its_end_date_is_held_until_aws_ends_it(aws: Aws, sandbox: Sandbox) -> None:
+    sandbox.market.set_end_lag(ProviderName.AWS, timedelta(hours=1))
+    end = sandbox.clock.now() + timedelta(hours=1)
+    aws.reserve(reserve_request(end=end))
+    sandbox.advance(timedelta(hours=1, seconds=1))
+
+    (past,) = aws.reservations(SCOPE)
+    assert (past.state, past.count, past.usable_until) == (ReservationState.ACTIVE, 2, end)
+    sandbox.advance(timedelta(hours=1))
+    (gone,) = aws.reservations(SCOPE)
+    assert (gone.state, gone.billed_until) == (ReservationState.EXPIRED, None)
+
+
 def test_an_end_of_what_is_not_there_is_not_found(aws: Aws, sandbox: Sandbox) -> None:
     with pytest.raises(NotFound):
         aws.set_end(end_request("cr-0", sandbox.clock.now() + timedelta(hours=9)))

@@ -89,6 +89,18 @@ def test_an_end_comes_at_its_instant_however_late_anyone_looks() -> None:
     assert world.market.bill()[0].end == end
 
 
+def test_an_end_may_come_late_and_is_billed_until_it_comes() -> None:
+    world = World(seed=3)
+    world.market.set_end_lag(ProviderName.AWS, HOUR)
+    end = world.clock.now() + HOUR
+    for number in range(5):
+        reserve(world, 1, f"cr-{number}", ends=end)
+    world.clock.advance(2 * HOUR)
+    lags = {line.end - end for line in world.market.bill() if line.end}
+    assert len(lags) == 5
+    assert all(timedelta(0) <= lag < HOUR for lag in lags)
+
+
 def test_what_is_hidden_is_there_all_the_same() -> None:
     world = World()
     world.market.twist = Twist(hidden=timedelta(minutes=3))

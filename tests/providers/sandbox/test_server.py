@@ -2,15 +2,20 @@
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.model.place import ProviderName
+from providers.sandbox import control
+from providers.sandbox.catalogue import Pool
 from providers.sandbox.local import Sandbox, embedded
 
 
@@ -80,3 +85,96 @@ def test_it_starts_fast_and_loads_no_sdk() -> None:
     took, loaded = out.split(" ", 1)
     assert loaded == "[]"
     assert float(took) < 0.3
+
+
+def test_the_documented_calls_are_the_calls() -> None:
+    listed = {
+        (method, name)
+        for method, names in re.findall(r"^ *(GET|POST|DELETE) +/_sandbox/([a-z, ]+)", control.__doc__ or "", re.M)
+        for name in names.replace(",", " ").split()
+    }
+    beside = {("DELETE", "capacity")}
+    assert listed | beside == set(control._ROUTES)
+
+
+def test_the_market_is_set_over_the_wire(sandbox: Sandbox) -> None:
+    pool = Pool(ProviderName.AWS, "us-east-1", "use1-az1", "p5.48xlarge")
+    market = sandbox.market
+    machine_type = market.catalogue.find(pool.provider, pool.region, pool.machine_type)
+    assert machine_type is not None
+    before = market.free(pool)
+    settings: dict[str, Any] = {
+        "capacity": {"provider": "aws", "zone": "use1-az1", "capacity": 3},
+        "quota": {"provider": "aws", "quota": machine_type.quota, "limit": 7},
+        "price": {"provider": "aws", "region": "us-east-1", "machine_type": "p5.48xlarge", "usd_per_hour": "1.25"},
+        "provisioning": {"provider": "aws", "delay_s": 30},
+        "endlag": {"provider": "aws", "delay_s": 60},
+        "paging": {"provider": "aws", "size": 2},
+    }
+    for name, body in settings.items():
+        assert call(sandbox, "POST", f"/_sandbox/{name}", body)[0] == 200, name
+
+    assert (before, market.free(pool)) == (16, 3)
+    assert market.quota_limit(pool.provider, "1", pool.region, machine_type.quota) == 7
+    assert market.price(machine_type) == Decimal("1.25")
+    assert market.state.provisioning_s == {ProviderName.AWS: 30.0}
+    assert market.state.end_lag_s == {ProviderName.AWS: 60.0}
+    assert sandbox.world.page_size(ProviderName.AWS, 100) == 2
+    call(sandbox, "DELETE", "/_sandbox/capacity")
+    assert market.free(pool) == before
+
+
+def test_what_is_held_called_and_billed_can_be_read(sandbox: Sandbox, tmp_path: Path) -> None:
+    pool = Pool(ProviderName.AWS, "us-east-1", "use1-az1", "p5.48xlarge")
+    holding = sandbox.market.reserve(pool, "1", 2, id="cr-1")
+    sandbox.market.launch(pool, "1", id="i-1", holding=holding)
+
+    answers = {name: call(sandbox, "GET", f"/_sandbox/{name}")[1] for name in ("holdings", "instances", "bill")}
+
+    assert [(h["id"], h["count"]) for h in answers["holdings"]] == [("cr-1", 2)]
+    assert [i["holding"] for i in answers["instances"]] == ["cr-1"]
+    assert [(line["count"], line["usd_per_hour"]) for line in answers["bill"]] == [(2, "55.04")]
+    assert [e["kind"] for e in call(sandbox, "GET", "/_sandbox/effects")[1]] == ["reserve", "launch"]
+    saved = tmp_path / "world.json"
+    assert call(sandbox, "POST", "/_sandbox/save", {"path": str(saved)})[0] == 200
+    with Sandbox(path=saved) as other:
+        assert [h.id for h in other.market.holdings()] == ["cr-1"]
+    call(sandbox, "DELETE", "/_sandbox/calls")
+    assert sandbox.record.effects == []
+
+
+def test_a_command_that_is_killed_loses_nothing_that_it_bought(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    code = f"""
+import http.client, os
+from pathlib import Path
+from urllib.parse import urlencode
+from providers.sandbox.local import embedded
+with embedded(Path({str(path)!r})) as sandbox:
+    connection = http.client.HTTPConnection(sandbox.endpoint.removeprefix("http://"))
+    form = {{"Action": "CreateCapacityReservation", "Version": "2016-11-15", "InstanceType": "p5.48xlarge",
+            "InstancePlatform": "Linux/UNIX", "AvailabilityZone": "us-east-1a", "InstanceCount": "2"}}
+    connection.request("POST", "/", urlencode(form))
+    connection.getresponse().read()
+    os.kill(os.getpid(), 9)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    with embedded(path) as sandbox:
+        assert [holding.count for holding in sandbox.market.holdings()] == [2]
+
+
+def test_a_second_command_waits_for_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    code = f"""
+from pathlib import Path
+from providers.sandbox.local import embedded
+with embedded(Path({str(path)!r})) as sandbox:
+    print(sandbox.clock.now().isoformat())
+"""
+    with embedded(path) as first:
+        second = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(1.0)
+        now = first.advance(timedelta(hours=1))
+    out, _ = second.communicate(timeout=30)
+    assert out.strip() == now.isoformat()
