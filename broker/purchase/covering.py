@@ -41,11 +41,13 @@ class _Cover:
         self._failed: dict[tuple[object, ...], int] = {}
         self._short: list[tuple[Need, Reason]] = []
         self._outside: list[Need] = []
+        self._marked: list[Need] = []
 
     def run(self, needs: Iterable[Need]) -> Coverage:
         within = sorted((need for need in needs if need.begins <= self._until), key=_order)
         doubtful = [need for need in within if need.standing is Standing.DOUBTFUL]
         certain = (need for need in within if need.standing is not Standing.DOUBTFUL)
+        self._marked = [need for need in within if self._marks.of(need)]
         for begins, beginning in groupby(certain, key=lambda need: need.begins):
             self._end_by(begins)
             self._begin(list(beginning))
@@ -55,14 +57,17 @@ class _Cover:
 
     def _begin(self, needs: list[Need]) -> None:
         """What runs, then what waits: those not bought for yet leave alone what was bought for others, as they did
-        when it was bought; then those others take their own; what is left is for all.
+        when it was bought; then those others take their own, also those that begin later; what is left is for all.
         """
         running = [need for need in needs if need.standing is Standing.RUNNING]
         self._outside += self._put_all(running)
         waiting = [need for need in needs if need.standing is Standing.WAITING]
         rest = self._put_all([need for need in waiting if not self._marks.of(need)], sparing=True)
-        marked = sorted((need for need in waiting if self._marks.of(need)), key=hardest_first)
-        rest = self._put_all([*self._put_all(marked), *rest])
+        self._marked = self._put_all(sorted(self._marked, key=hardest_first))
+        begun = {id(need) for need in waiting}
+        rest += [need for need in self._marked if id(need) in begun]
+        self._marked = [need for need in self._marked if id(need) not in begun]
+        rest = self._put_all(rest)
         self._short += [(need, self._taken(need)) for need in rest if self._marks.bought_for(need)]
         self._buy([need for need in rest if not self._marks.bought_for(need)])
 
@@ -94,7 +99,7 @@ class _Cover:
         return placement
 
     def _kind(self, need: Need) -> tuple[object, ...]:
-        window = (need.begins, need.ends) if self._yard.bounded else ()
+        window = self._yard.window(need.begins, need.ends)
         size = (need.gpus, need.nodes, need.gpus_per_node)
         return (need.pool, need.standing, size, need.model, need.preemptible, need.own, window)
 

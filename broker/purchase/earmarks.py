@@ -13,24 +13,31 @@ from broker.purchase.needs import Need, Standing
 
 
 class Earmarks(msgspec.Struct, frozen=True):
-    """`by_job` names the lots of ours that were bought for a waiting job; `kept` are the keys of all of them."""
+    """`by_job` names the lots of ours that were bought for a waiting job; `kept` is how many instances of a lot, by
+    its key, were bought for jobs that wait.
+    """
 
     by_job: dict[str, tuple[Lot, ...]]
-    kept: frozenset[str]
+    kept: dict[str, int]
 
     def of(self, need: Need) -> tuple[Lot, ...]:
         return self.by_job.get(need.job, ()) if need.standing is Standing.WAITING else ()
 
     def bought_for(self, need: Need) -> bool:
         """Whether a purchase for this job stands ready and nobody has begun to use it."""
-        return any(lot.used == 0 for lot in self.of(need))
+        return any(lot.count - lot.used >= self.kept[lot.key] for lot in self.of(need))
 
 
 def earmarks(lots: Iterable[Lot], needs: Iterable[Need]) -> Earmarks:
     waiting = {need.job for need in needs if need.job and need.standing is Standing.WAITING}
     by_job: dict[str, tuple[Lot, ...]] = {}
+    kept: dict[str, int] = {}
     for lot in lots:
-        if lot.ours and lot.used < lot.count:
-            for job in waiting.intersection(lot.jobs):
+        if not lot.ours or lot.used >= lot.count:
+            continue
+        for part in lot.parts:
+            expected = waiting.intersection(part.jobs)
+            kept[lot.key] = kept.get(lot.key, 0) + (part.instances if expected else 0)
+            for job in expected:
                 by_job[job] = (*by_job.get(job, ()), lot)
-    return Earmarks(by_job, frozenset(lot.key for found in by_job.values() for lot in found))
+    return Earmarks(by_job, kept)

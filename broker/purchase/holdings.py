@@ -22,6 +22,13 @@ from providers.prices.shapes import shape_of
 ReservationKey = tuple[Scope, str]
 
 
+class Part(msgspec.Struct, frozen=True):
+    """So many instances of a lot were bought at one time for these jobs."""
+
+    instances: int
+    jobs: tuple[str, ...]
+
+
 class Lot(msgspec.Struct, frozen=True, kw_only=True):
     """Instances of one type in one place that were bought together, or that we must assume so.
 
@@ -49,6 +56,7 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = ""
     tenants: tuple[tuple[str, float], ...] = ()
     jobs: tuple[str, ...] = ()
+    parts: tuple["Part", ...] = ()
 
     @property
     def key(self) -> str:
@@ -115,6 +123,7 @@ class _Holdings:
             reservation=reservation,
             tenants=next((intent.tenants for intent in intents if intent.tenants), ()),
             jobs=tuple(sorted({job for intent in intents for job in intent.jobs})),
+            parts=tuple(_part(intent) for intent in intents if _purchase(intent)),
         )
 
     def _closes(self, reservation: Reservation) -> datetime | None:
@@ -161,6 +170,7 @@ class _Holdings:
             pool=intent.pool,
             tenants=intent.tenants,
             jobs=intent.jobs,
+            parts=(_part(intent),),
         )
 
     def _resized(self, intent: Intent) -> list[int]:
@@ -210,6 +220,13 @@ def _names(intent: Intent) -> set[str]:
 
 def _purchase(intent: Intent) -> bool:
     return buys(intent.request) and (intent.status.open or intent.status is IntentStatus.DONE)
+
+
+def _part(intent: Intent) -> Part:
+    request = intent.request
+    if isinstance(request, ResizeRequest):
+        return Part(request.to_count - request.from_count, intent.jobs)
+    return Part(request.count if isinstance(request, ReserveRequest) else 0, intent.jobs)
 
 
 def _may_still_grow(intent: Intent, visible_from: datetime) -> int:

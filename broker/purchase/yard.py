@@ -1,5 +1,6 @@
 """All supply laid out by site, so that every pool sees the nodes it may use, and no node serves two pools."""
 
+from bisect import bisect_left, bisect_right
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -22,14 +23,15 @@ _ORDINARY = {"tenancy": "default", "platform": "linux/unix", "placementgroup": "
 class Yard:
     """Sites by pool. Bays are shared: pools that may use the same lot compete for the same nodes.
 
-    Free nodes of the lots in `kept` stand apart. `version` changes whenever something that did not fit might now.
-    `bounded` says whether it matters when a need begins and ends.
+    So many free nodes of a lot, by its key, as `kept` says stand apart. `version` changes whenever something that did
+    not fit might now.
     """
 
-    def __init__(self, lots: tuple[Lot, ...], policy: Policy, kept: frozenset[str]) -> None:
+    def __init__(self, lots: tuple[Lot, ...], policy: Policy, kept: dict[str, int]) -> None:
         self.nodes: dict[str, list[Node]] = {}
         self.version = 0
-        self.bounded = any(lot.closes is not None or lot.opens is not None for lot in lots)
+        self._opens = sorted({lot.opens for lot in lots if lot.opens is not None})
+        self._closes = sorted({lot.closes for lot in lots if lot.closes is not None})
         self._pools = policy.pools
         self._kept = kept
         self._bays: dict[BayKey, Bay] = {}
@@ -50,6 +52,10 @@ class Yard:
         """The sites of these lots before all others."""
         homes = {(lot.place, lot.gpu_model) for lot in lots}
         return sorted(self.sites(pool), key=lambda site: (site.place, site.gpu_model) not in homes)
+
+    def window(self, begins: datetime, ends: datetime) -> tuple[int, int]:
+        """Needs of an equal window may use the same nodes, as far as time goes."""
+        return (bisect_right(self._opens, begins), bisect_left(self._closes, ends))
 
     def site(self, pool: str, place: Place, gpu_model: str) -> Site | None:
         return self._sites[pool].get((place, gpu_model))
@@ -87,9 +93,11 @@ class Yard:
         if not pools or lot.gpus_per_instance <= 0:
             return
         warm = self._bay(_lot_key(lot, Audience.WARM if lot.ours else Audience.FOREIGN), pools) if lot.used else None
-        free = self._bay(_lot_key(lot, Audience.FREE, kept=lot.key in self._kept), pools)
+        free = self._bay(_lot_key(lot, Audience.FREE), pools)
+        kept = self._bay(_lot_key(lot, Audience.FREE, kept=True), pools) if self._kept.get(lot.key) else free
         for index in range(lot.count):
-            bay = warm if warm is not None and index < lot.used else free
+            late = index >= lot.count - self._kept.get(lot.key, 0)
+            bay = warm if warm is not None and index < lot.used else kept if late else free
             self._add_node(bay, lot.key, lot.gpus_per_instance, _rank(lot, index))
 
     def _add_node(self, bay: Bay, lot: str, gpus: int, rank: tuple[object, ...]) -> None:

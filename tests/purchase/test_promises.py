@@ -159,7 +159,7 @@ def _within(value: Decimal | int, limit: Decimal | int | None) -> bool:
 def test_what_was_just_bought_is_not_bought_again(seen: Snapshot, rules: Policy) -> None:
     """Whether every outcome is unknown, or the clouds list all of it as pending: the next look buys nothing."""
     plan = decide(seen, rules)
-    in_doubt = msgspec.structs.replace(seen, intents=tuple(_intent(action) for action in purchases(plan)))
+    in_doubt = msgspec.structs.replace(seen, intents=tuple(in_doubt_intent(action) for action in purchases(plan)))
     assert purchases(decide(in_doubt, rules)) == []
     listed = msgspec.structs.replace(
         seen,
@@ -169,7 +169,7 @@ def test_what_was_just_bought_is_not_bought_again(seen: Snapshot, rules: Policy)
     assert purchases(decide(listed, rules)) == []
 
 
-def _intent(action: Reserve | Resize) -> Intent:
+def in_doubt_intent(action: Reserve | Resize) -> Intent:
     return Intent(
         key=action.request.key,
         plan_id="p",
@@ -184,7 +184,7 @@ def _intent(action: Reserve | Resize) -> Intent:
 def _done(action: Reserve | Resize) -> Intent:
     name = action.request.key if isinstance(action, Reserve) else action.request.reservation_id
     outcome = Outcome(status=IntentStatus.DONE, at=NOW, reservation_id=name)
-    return msgspec.structs.replace(_intent(action), outcome=outcome)
+    return msgspec.structs.replace(in_doubt_intent(action), outcome=outcome)
 
 
 def _listing(view: ScopeView, plan: Plan) -> ScopeView:
@@ -241,7 +241,7 @@ def test_all_of_it_many_times(seen: Snapshot, rules: Policy) -> None:
     assert decide(seen, rules) == plan
     keys = [action.request.key for action in plan.changes if not isinstance(action, Keep)]
     assert len(keys) == len(set(keys))
-    in_doubt = msgspec.structs.replace(seen, intents=tuple(_intent(action) for action in purchases(plan)))
+    in_doubt = msgspec.structs.replace(seen, intents=tuple(in_doubt_intent(action) for action in purchases(plan)))
     assert purchases(decide(in_doubt, rules)) == []
     assert all(_explained(action) for action in plan.actions)
 
