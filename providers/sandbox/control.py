@@ -9,6 +9,8 @@ POST   /_sandbox/capacity              a `supply.PoolRule`;  DELETE forgets them
 POST   /_sandbox/quota                 a `terms.QuotaRule`
 POST   /_sandbox/price                 a `terms.PriceRule`
 POST   /_sandbox/provisioning          {"provider": "aws", "delay_s": 30}
+POST   /_sandbox/endlag                {"provider": "aws", "delay_s": 3600}
+POST   /_sandbox/paging                {"provider": "aws", "size": 2}
 GET    /_sandbox/calls, effects, holdings, instances, bill
 DELETE /_sandbox/calls                 forget calls and effects
 POST   /_sandbox/save                  {"path": FILE}

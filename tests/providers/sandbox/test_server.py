@@ -88,9 +88,10 @@ def test_it_starts_fast_and_loads_no_sdk() -> None:
 
 
 def test_the_documented_calls_are_the_calls() -> None:
+    line = re.compile(r"^ *(GET|POST|DELETE) +/_sandbox/((?:[a-z]+, )*[a-z]+)", re.MULTILINE)
     listed = {
         (method, name)
-        for method, names in re.findall(r"^ *(GET|POST|DELETE) +/_sandbox/((?:[a-z]+, )*[a-z]+)", control.__doc__ or "", re.M)
+        for method, names in line.findall(control.__doc__ or "")
         for name in names.replace(",", " ").split()
     }
     beside = {("DELETE", "capacity")}
