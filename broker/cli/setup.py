@@ -11,6 +11,7 @@ from broker.cli.common import Common, command
 def add_to(app: typer.Typer) -> None:
     command(app, "init", ("broker init", "broker init demo --sandbox"))(_init)
     command(app, "sandbox", ("broker sandbox", "broker sandbox --port 8080 --speed 60 --world world.json"))(_sandbox)
+    command(app, "demo", ("broker demo", "broker demo --fast --dir /tmp/demo"))(_demo)
 
 
 def _init(
@@ -42,3 +43,16 @@ def _sandbox(
         common.console.answer(sandbox_json(clouds) if common.json else sandbox_text(clouds))
         common.console.remark("Serving until interrupted (Ctrl-C).")
         clouds.wait()
+
+
+def _demo(
+    common: Common,
+    folder: Annotated[Path, typer.Option("--dir", help="Where it leaves its files.")] = Path("demo"),
+    fast: Annotated[bool, typer.Option("--fast", help="No pauses for reading.")] = False,
+) -> int:
+    """The whole loop on the built-in clouds, start to report.
+
+    One simulated day in about a minute; no account, no network."""
+    from broker.demo import demo
+
+    return demo(folder, common.console, pause_s=0.0 if fast else 1.0)
