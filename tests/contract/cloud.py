@@ -26,9 +26,7 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     `timeout_s`. `buy`, `grow`, `release` are the one call that does it; `list` is what listing reservations calls.
     `denied` and `quota` are what the cloud says to those without permission or quota, `state` is the field of a
     listed reservation that holds its state. `foreign` makes a reservation as somebody else would, with the cloud's
-    own SDK, and gives the id under which the adapter lists it. `end_settable` says whether ends can be set, and
-    `cannot` lists what `Capabilities` denies it. `page_of` is how many reservations a page of one thing shows
-    at most, None where listing has no pages of that kind.
+    own SDK, and gives the id under which the adapter lists it. `cannot` lists what `Capabilities` denies it.
     """
 
     place: Place
@@ -43,6 +41,8 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     denied: tuple[int, str]
     quota: tuple[str, int]
     """Name of the quota that `machine_type` counts against, and how much of it one instance takes."""
+    full: str
+    """What the cloud says when there is no capacity."""
     foreign: Callable[[Sandbox], str]
     cannot: frozenset[str]
 

@@ -158,6 +158,27 @@ def test_what_is_visible_only_later_is_not_yet_and_then_done(bench: Bench) -> No
     assert len(bench.purchases()) == 1
 
 
+def test_what_is_accepted_and_fails_later_is_refused_and_costs_nothing(bench: Bench) -> None:
+    bench.fault(FaultKind.FAILS_LATER, bench.cloud.buy, delay_s=60, code=bench.cloud.full, message="none left")
+
+    try:
+        assert bench.provider.reserve(bench.reserve_request()).state in (
+            ReservationState.PENDING,
+            ReservationState.UNKNOWN,
+        )
+    except ProviderError as error:
+        assert error.may_have_acted or isinstance(error, Unfilled)
+    bench.advance(61)
+
+    sighting = bench.provider.look(bench.reserve_request())
+    assert sighting.seen is Seen.REFUSED
+    assert sighting.error is not None
+    assert not sighting.error.may_have_acted
+    assert bench.held() == 0
+    assert bench.sandbox.market.bill() == []
+    assert len(bench.calls(bench.cloud.buy)) == 1
+
+
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_clock_that_is_wrong_by_an_hour_changes_nothing(bench: Bench, hours: int) -> None:
     wrong = FixedClock(bench.sandbox.clock.now() + timedelta(hours=hours))

@@ -51,6 +51,7 @@ CLOUD = Cloud(
     state="state",
     denied=(403, "UnauthorizedOperation"),
     quota=("L-417A185B", 192),
+    full="InsufficientInstanceCapacity",
     foreign=foreign,
     cannot=frozenset({"parks_at_zero", "states_billing_end"}),
 )

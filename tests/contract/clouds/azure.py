@@ -53,6 +53,7 @@ CLOUD = Cloud(
     state="provisioningState",
     denied=(403, "AuthorizationFailed"),
     quota=("standardNDSH100v5Family", 96),
+    full="AllocationFailed",
     foreign=foreign,
     cannot=frozenset({"end_settable", "states_billing_start", "states_billing_end"}),
 )

@@ -10,12 +10,14 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from broker.model.place import ProviderName
 from providers.sandbox import control
 from providers.sandbox.catalogue import Pool
+from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox, embedded
 
 
@@ -150,6 +152,7 @@ def test_a_command_that_is_killed_loses_nothing_that_it_bought(tmp_path: Path) -
 import http.client, os
 from pathlib import Path
 from urllib.parse import urlencode
+from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import embedded
 with embedded(Path({str(path)!r})) as sandbox:
     connection = http.client.HTTPConnection(sandbox.endpoint.removeprefix("http://"))
@@ -168,6 +171,7 @@ def test_a_second_command_waits_for_the_first(tmp_path: Path) -> None:
     path = tmp_path / "world.json"
     code = f"""
 from pathlib import Path
+from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import embedded
 with embedded(Path({str(path)!r})) as sandbox:
     print(sandbox.clock.now().isoformat())
@@ -179,3 +183,25 @@ with embedded(Path({str(path)!r})) as sandbox:
         now = first.advance(timedelta(hours=1))
     out, _ = second.communicate(timeout=30)
     assert out.strip() == now.isoformat()
+
+
+def test_the_same_seed_and_calls_give_the_same_world() -> None:
+    def story(seed: int) -> tuple[list[Any], list[Any]]:
+        with Sandbox(seed=seed, busy=0.6) as sandbox:
+            sandbox.fault(FaultKind.ERROR, "Create*", probability=0.3, times=None)
+            for number in range(12):
+                form = {"AvailabilityZone": f"us-east-1{'abc'[number % 3]}", "InstanceCount": str(1 + number % 5)}
+                post(sandbox, form)
+                sandbox.advance(timedelta(hours=1))
+            return sandbox.market.state.holdings, sandbox.record.effects
+
+    assert story(1) == story(1)
+    assert story(1) != story(2)
+
+
+def post(sandbox: Sandbox, form: dict[str, str]) -> None:
+    connection = http.client.HTTPConnection(sandbox.endpoint.removeprefix("http://"), timeout=5)
+    asked = {"Action": "CreateCapacityReservation", "Version": "2016-11-15", "InstanceType": "p5.48xlarge"}
+    connection.request("POST", "/", urlencode({**asked, "InstancePlatform": "Linux/UNIX", **form}))
+    connection.getresponse().read()
+    connection.close()
