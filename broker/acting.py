@@ -142,17 +142,18 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
         tell(FoundOut(settled=found))
     snapshot = observe(place.config, store, place.providers, place.clock)
     tell(_looked(snapshot))
-    news = store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id)
-    for entry in news:
+    for entry in store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id):
         tell(News(text=_news(entry)))
-    return _with_news(snapshot, place) if news else snapshot
+    return _as_the_ledger_knows(snapshot, place)
 
 
-def _with_news(snapshot: Snapshot, place: Workplace) -> Snapshot:
+def _as_the_ledger_knows(snapshot: Snapshot, place: Workplace) -> Snapshot:
+    """With the news committed, and with our own fresh changes in listings that may lag behind them."""
     store = place.store
     return msgspec.structs.replace(
         snapshot,
         serial=store.serial,
+        scopes=store.made_whole(snapshot.scopes, snapshot.now, window=place.visibility_window),
         intents=store.live_intents(),
         idle=store.idle(),
         spend=store.spend(snapshot.now),

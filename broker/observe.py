@@ -76,7 +76,7 @@ def _scopes(config: Config, providers: Mapping[ProviderName, Provider], clock: C
         for provider in providers.values()
         for scope in provider.scopes()
     ]
-    prices = _prices(config, clock.now())
+    prices = prices_of(config, clock.now())
     return tuple(_view(scope, reservations, offers, prices) for scope, reservations, offers in asked)
 
 
@@ -90,15 +90,15 @@ def _ask(clock: Clock, scope: Scope, what: str, call: Callable[[], tuple[object,
         return _Heard(asked, problem=f"{scope}: {what} are not known: {type(error).__name__}: {error}")
 
 
-def _view(scope: Scope, reservations: "Future[_Heard]", offers: "Future[_Heard]", prices: "_Prices") -> ScopeView:
+def _view(scope: Scope, reservations: "Future[_Heard]", offers: "Future[_Heard]", prices: "Prices") -> ScopeView:
     listed, sold = reservations.result(), offers.result()
-    priced, warnings = _priced(_all(sold.answer, Offer), prices)
+    on_sale, warnings = priced(_all(sold.answer, Offer), prices)
     return ScopeView(
         scope=scope,
         trust=Trust.UNKNOWN if listed.problem else Trust.COMPLETE,
         reservations_at=None if listed.problem else listed.asked,
         reservations=_all(listed.answer, Reservation),
-        offers=priced,
+        offers=on_sale,
         offers_known=not sold.problem,
         problems=tuple(line for line in (listed.problem, sold.problem, *warnings) if line),
     )
@@ -108,7 +108,7 @@ def _all(answer: tuple[object, ...], kind: type[T]) -> tuple[T, ...]:
     return tuple(item for item in answer if isinstance(item, kind))
 
 
-class _Prices(NamedTuple):
+class Prices(NamedTuple):
     """`table` None: why not says `complaint`. `at` is the time that prices are as old as it makes them."""
 
     table: PriceTable | None
@@ -116,7 +116,7 @@ class _Prices(NamedTuple):
     complaint: str = ""
 
 
-def _prices(config: Config, now: datetime) -> _Prices:
+def prices_of(config: Config, now: datetime) -> Prices:
     """A user's own file that cannot be read is not passed over for the list, which it corrects.
 
     A sandbox's calendar is its own and may lie before the day on which prices were listed.
@@ -125,12 +125,12 @@ def _prices(config: Config, now: datetime) -> _Prices:
     try:
         table = load_prices(config.prices, max_age=purchase.max_price_age, warn_age=purchase.warn_price_age)
     except (InputError, OSError) as error:
-        return _Prices(None, now, f"no prices, so nothing is bought: {error}")
+        return Prices(None, now, f"no prices, so nothing is bought: {error}")
     newest = max(price.as_of for price in table.listed.values())
-    return _Prices(table, max(now, newest) if config.sandbox else now)
+    return Prices(table, max(now, newest) if config.sandbox else now)
 
 
-def _priced(offers: tuple[Offer, ...], prices: _Prices) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
+def priced(offers: tuple[Offer, ...], prices: Prices) -> tuple[tuple[Offer, ...], tuple[str, ...]]:
     """Without a table nothing has a price, and so nothing is bought."""
     if prices.table is None:
         unpriced = tuple(msgspec.structs.replace(offer, price=None) for offer in offers)

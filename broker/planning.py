@@ -73,10 +73,12 @@ def seen(place: Workplace, at: datetime | None = None) -> Snapshot:
     """What is there now, with open intents settled as far as looking can, in memory."""
     snapshot = observe(place.config, place.store, place.providers, place.clock)
     still_open = [intent for intent in snapshot.intents if intent.status.open]
-    looked = foresee(still_open, place.providers, place.clock, window=place.visibility_window)
+    window = place.visibility_window
+    looked = foresee(still_open, place.providers, place.clock, window=window)
     settled = {each.intent.key: each.as_settled for each in looked}
     intents = tuple(settled.get(intent.key, intent) for intent in snapshot.intents)
-    return msgspec.structs.replace(snapshot, intents=intents, now=at or snapshot.now)
+    scopes = place.store.made_whole(snapshot.scopes, snapshot.now, window=window)
+    return msgspec.structs.replace(snapshot, scopes=scopes, intents=intents, now=at or snapshot.now)
 
 
 def planned(

@@ -43,6 +43,11 @@ class Workplace:
         return {name_of(settings): connect(settings, self.clock) for settings in self.config.providers}
 
     @property
+    def gpu_models(self) -> tuple[str, ...]:
+        """Those that the pools ask for."""
+        return tuple(dict.fromkeys(model for pool in self.config.policy.pools for model in pool.gpu_models))
+
+    @property
     def visibility_window(self) -> timedelta:
         """The longest of the clouds': longer is safer."""
         return max((each.visibility_window for each in self.config.providers), default=VISIBILITY_WINDOW)

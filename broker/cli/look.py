@@ -27,9 +27,27 @@ class Group(StrEnum):
 
 
 def add_to(app: typer.Typer) -> None:
+    command(app, "check", ("broker check", "broker check -v --json"))(_check)
     command(app, "jobs", ("broker jobs", "squeue --json > q.json && broker jobs q.json"))(_jobs)
+    command(app, "offers", ("broker offers --gpu H100", "broker offers --json"))(_offers)
     command(app, "status", ("broker status", "broker status cr-0123456789abcdef0"))(_status)
     command(app, "report", ("broker report --since 7d --by tenant", "broker report --by pool --format csv"))(_report)
+
+
+def _check(common: Common) -> int:
+    """Say whether everything is in order; change nothing.
+
+    Configuration, credentials, permissions, queues, quotas, age of prices, clock and state."""
+    from broker import check
+    from broker.view.check import check_json, check_text
+    from broker.workplace import workplace
+
+    with workplace(common.path, flags=common.flags, read_only=True) as place:
+        found = check.check(place)
+        settings = place.config.settings if common.verbose else ()
+    console = common.console
+    console.answer(check_json(found, settings) if common.json else check_text(found, settings, paint=console.paint))
+    return check.exit_code(found)
 
 
 def _jobs(
@@ -48,6 +66,21 @@ def _jobs(
     console = common.console
     console.answer(jobs_json(read) if common.json else jobs_text(read, verbose=console.verbose, paint=console.paint))
     return read.exit_code
+
+
+def _offers(
+    common: Common,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="Only this GPU model, such as H100.")] = None,
+) -> int:
+    """What could be bought, at what price, and what not and why."""
+    from broker import shop
+    from broker.view.offers import offers_json, offers_text
+    from broker.workplace import workplace
+
+    with workplace(common.path, flags=common.flags, read_only=True) as place:
+        found = shop.offers(place, gpu)
+    common.console.answer(offers_json(found) if common.json else offers_text(found))
+    return found.exit_code
 
 
 def _status(

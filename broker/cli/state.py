@@ -1,5 +1,6 @@
 """`broker state`: the ledger, read and cared for."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +22,9 @@ def add_to(app: typer.Typer) -> None:
     command(group, "list", ("broker state list", "broker state list --json"))(_list)
     command(group, "show", ("broker state show cr-0123456789abcdef0", "broker state show 9f86d081884c"))(_show)
     command(group, "history", ("broker state history --since 24h", "broker state history --json"))(_history)
+    command(group, "unlock", ("broker state unlock", "broker state unlock --force"))(_unlock)
+    command(group, "backup", ("broker state backup state.bak", "broker state backup /backup/$(date +%F).db"))(_backup)
+    command(group, "adopt", ("broker state adopt", "broker state adopt --lineage 0123456789ab"))(_adopt)
 
 
 def _list(common: Common) -> None:
@@ -55,6 +59,49 @@ def _history(common: Common, since: Since = None) -> None:
     with standpoint.opened(common.path, flags=common.flags) as point:
         entries = point.entries(since)
     _answer(common, entries)
+
+
+def _unlock(
+    common: Common,
+    force: Annotated[bool, typer.Option("--force", help="Forget a holder on another host.")] = False,
+) -> None:
+    """Who holds the lock; with --force, forget a holder whose host is gone.
+
+    A dead holder on this host needs no unlocking: the next run takes over.
+    """
+    from broker import care
+    from broker.view.care import lock_json, lock_text
+
+    found = care.unlock(common.path, flags=common.flags, force=force)
+    common.console.answer(lock_json(found) if common.json else lock_text(found))
+
+
+def _backup(common: Common, target: Annotated[Path, typer.Argument(help="The copy; replaced if it exists.")]) -> int:
+    """A whole copy of the state, also while a run writes, and whether the state is sound."""
+    from broker import care
+    from broker.view.care import backup_json, backup_text
+
+    made = care.back_up(common.path, target, flags=common.flags)
+    common.console.answer(backup_json(made) if common.json else backup_text(made))
+    return made.exit_code
+
+
+def _adopt(
+    common: Common,
+    lineage: Annotated[str | None, typer.Option(help="Which broker's purchases, where there are several.")] = None,
+) -> int:
+    """Find everything that we own in the clouds, when the state file is lost.
+
+    Buying then waits until a purchase just before the loss would have become visible.
+    """
+    from broker import care
+    from broker.view.care import adoption_json, adoption_text
+    from broker.workplace import workplace
+
+    with workplace(common.path, flags=common.flags) as place:
+        adoption = care.adopt_all(place, lineage)
+    common.console.answer(adoption_json(adoption) if common.json else adoption_text(adoption))
+    return care.exit_code(adoption)
 
 
 def _answer(common: Common, entries: "Sequence[Entry]") -> None:
