@@ -15,7 +15,7 @@ from providers.aws.consumption import consumption
 from providers.aws.listing import Listing
 from providers.aws.look import Look
 from providers.aws.wire import Wire
-from providers.base import Capabilities, Denied, Identity, Quota, Sighting, Unsupported
+from providers.base import Capabilities, Identity, ProviderError, Quota, Sighting, Unsupported
 from providers.settings import AwsSettings
 
 MAX_COUNT = 1000
@@ -87,11 +87,11 @@ class Aws:
         return consumption(reservation)
 
     def _left(self, scope: Scope, types: list[dict[str, Any]]) -> dict[str, int]:
-        """Without the permission to read quotas, offers are still offers."""
+        """Where quotas cannot be read, offers are still offers: the quota is felt when it is reached."""
         vcpus = {str(raw.get("InstanceType", "")): int(raw.get("VCpuInfo", {}).get("DefaultVCpus", 0)) for raw in types}
         try:
             found = self._quotas.read(scope, self._listing.reservations(scope), vcpus)
-        except Denied:
+        except ProviderError:
             return {}
         return quotas.left(found, vcpus)
 

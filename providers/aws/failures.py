@@ -44,6 +44,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "IdempotentParameterMismatch": Conflict,
     "IncorrectState": Conflict,
     "InvalidCapacityReservationId.NotFound": NotFound,
+    "NoSuchResourceException": NotFound,
 }
 _CLOCK = ("RequestExpired", "SignatureDoesNotMatch")
 _NOT_SENT = (sdk.EndpointConnectionError, sdk.ConnectTimeoutError, sdk.ProxyConnectionError)

@@ -6,7 +6,7 @@ from typing import Any
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from providers.aws.wire import Wire
-from providers.base import Quota
+from providers.base import NotFound, Quota
 from providers.prices.shapes import shape_of
 
 FAMILIES = {"L-417A185B": "p", "L-DB2E81BA": "g"}
@@ -32,7 +32,11 @@ class Quotas:
         )
 
     def _limit(self, scope: Scope, code: str) -> int | None:
-        reply = self._wire.repeat(scope, "GetServiceQuota", "service-quotas", ServiceCode="ec2", QuotaCode=code)
+        """None where Service Quotas has no such quota in the region."""
+        try:
+            reply = self._wire.repeat(scope, "GetServiceQuota", "service-quotas", ServiceCode="ec2", QuotaCode=code)
+        except NotFound:
+            return None
         value = reply.get("Quota", {}).get("Value")
         return None if value is None else int(value)
 

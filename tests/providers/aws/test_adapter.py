@@ -8,7 +8,7 @@ import pytest
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.reservation import ReservationState
 from providers.aws.adapter import Aws
-from providers.base import Conflict, NotFound, QuotaExceeded, Seen, Throttled, Unreachable, Unsupported
+from providers.base import Conflict, NotFound, ProviderError, QuotaExceeded, Seen, Throttled, Unreachable, Unsupported
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.holdings import Holding
 from providers.sandbox.local import Sandbox
@@ -210,11 +210,21 @@ def test_instances_outside_of_reservations_use_the_quota_too(aws: Aws, sandbox: 
 
 
 @pytest.mark.parametrize("operation", ["GetServiceQuota", "DescribeInstances"])
-def test_without_the_permission_for_quotas_offers_are_still_offers(aws: Aws, sandbox: Sandbox, operation: str) -> None:
-    sandbox.fault(FaultKind.ERROR, operation, status=403, code="AccessDeniedException", times=None)
+@pytest.mark.parametrize(("status", "code"), [(403, "AccessDeniedException"), (500, "InternalError"), (503, "x")])
+def test_where_quotas_cannot_be_read_offers_are_still_offers(
+    aws: Aws, sandbox: Sandbox, operation: str, status: int, code: str
+) -> None:
+    sandbox.fault(FaultKind.ERROR, operation, status=status, code=code, times=None)
     offers = aws.offers(SCOPE, ("h100",))
     assert offers
     assert {offer.quota_left for offer in offers} == {None}
+    with pytest.raises(ProviderError):
+        aws.quotas(SCOPE)
+
+
+def test_a_quota_that_the_region_does_not_have_is_unknown(aws: Aws, sandbox: Sandbox) -> None:
+    sandbox.fault(FaultKind.ERROR, "GetServiceQuota", status=400, code="NoSuchResourceException", times=None)
+    assert {quota.limit for quota in aws.quotas(SCOPE)} == {None}
 
 
 def test_offers_are_where_the_type_is_sold(aws: Aws, sandbox: Sandbox) -> None:
