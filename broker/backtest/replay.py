@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.sia.columns import (
-    AFRESH,
-    GRANT,
-    LOAN,
     NEVER,
     NOBODY,
-    RESUME,
+    RUNNING,
     State,
     speed_of,
 )
@@ -121,11 +118,11 @@ def await_finish(w: World, j: int, at: float, cancelled: float) -> None:
 def follow_log(s: State, w: World, now: float) -> None:
     """Jobs start and stop as was decided; each stop and each start changes when the job will end."""
     for i in range(s.pool[0].logged):
-        j, kind = s.log_job[i], s.log_kind[i]
+        j = s.log_job[i]
         if w.plan[j].due:
             w.position[0].finish = heap_remove(w.finish, w.position[0].finish, j)
             w.plan[j].due = 0
-        if kind in (GRANT, LOAN, AFRESH, RESUME):
+        if s.jobs[j].state == RUNNING:
             if w.plan[j].start == NEVER:
                 w.plan[j].start = now
             await_end(s, w, j, now)

@@ -25,7 +25,6 @@ def settle_claims(s: State, now: float) -> None:
     note_lateness(s, now, -TINY_S)
     serve_claims(s, now)
     note_lateness(s, now, TINY_S)
-    note_misses(s, now)
     retire_idle(s)
     measure_claims(s)
 

@@ -19,7 +19,7 @@ from broker.sia.columns import (
 from broker.sia.compiling import kernel
 from broker.sia.heap import heap_less, heap_push
 from broker.sia.lists import log, queue_leave, running_add, running_remove
-from broker.sia.shadow import service_of
+from broker.sia.shadow import note_lag, service_of
 
 
 @kernel
@@ -29,35 +29,52 @@ def spare(s: State) -> int:
 
 
 @kernel
-def reclaim(s: State, now: float) -> None:
-    """Call slots back for claims, and before them for the hold-back."""
-    if not s.on[GUARD]:
-        return
-    held = s.pool[0].capacity - min(
-        s.pool[0].capacity, s.pool[0].goal
-    )  # to be given back, but nobody is stopped for it
-    while spare(s) + held + s.pool[0].coming < 0:
-        j = most_expanded(s)
+def reclaim(s: State, now: float) -> bool:
+    """Call slots back for claims, and before them for the hold-back. True if slots may have come free at once."""
+    shrunk = False
+    going = s.pool[0].capacity - min(s.pool[0].capacity, s.pool[0].goal)  # given back in time; nobody is stopped for it
+    while s.on[GUARD] and spare(s) + going + s.pool[0].coming < 0:
+        j = most_expanded(s, 0.0, now)
+        if j == NOBODY:
+            j = most_expanded(s, -NEVER, now)
         if j != NOBODY:
             take_back_extra(s, j, now)
+            shrunk = True
             continue
-        j = cheapest_early(s, now)
+        j = largest_early(s, now)
         if j == NOBODY:
-            return
+            break
         preempt(s, j, now)
+    return shrunk
 
 
 @kernel
-def most_expanded(s: State) -> int:
-    best, gain = NOBODY, 0
+def most_expanded(s: State, least_credit: float, now: float) -> int:
+    """The job with most slots above what it asked for, of those whose credit after giving them back is enough."""
+    best, most = NOBODY, 0
     if s.pool[0].extra == 0:
         return best
     for i in range(s.pool[0].runs):
         j = s.running[i]
-        extra = s.jobs[j].target - s.jobs[j].gpus if s.jobs[j].state == RESIZING else s.jobs[j].held - s.jobs[j].gpus
-        if extra > gain:
-            best, gain = j, extra
+        extra = (s.jobs[j].target if s.jobs[j].state == RESIZING else s.jobs[j].held) - s.jobs[j].gpus
+        if extra > most and credit_of(s, j, now) - shrink_cost(s, j, now) >= least_credit:
+            best, most = j, extra
     return best
+
+
+@kernel
+def credit_of(s: State, j: int, now: float) -> float:
+    """How far ahead of its shadow a job is; what it has done, if it is not owed yet."""
+    return service_of(s, j, now) - max(0.0, now - s.jobs[j].shadow_start)
+
+
+@kernel
+def shrink_cost(s: State, j: int, now: float) -> float:
+    """Seconds that a job loses when it gives its extra slots back: it drains and restores, or it starts afresh."""
+    if s.jobs[j].state == RESIZING:
+        return max(0.0, s.jobs[j].drained_at - now)
+    done = service_of(s, j, now)
+    return min(done, s.jobs[j].reclaim_s + min(done, s.jobs[j].restore_s))
 
 
 @kernel
@@ -70,10 +87,26 @@ def take_back_extra(s: State, j: int, now: float) -> None:
         s.jobs[j].held = s.jobs[j].was
     else:
         s.pool[0].extra -= s.jobs[j].held - gpus
-        pause(s, j, now)
+        if service_of(s, j, now) <= shrink_cost(s, j, now):
+            shrink_afresh(s, j, now)
+        else:
+            pause(s, j, now)
     s.jobs[j].target = gpus
     s.pool[0].coming += s.jobs[j].held - gpus
     log(s, j, SHRINK)
+    if s.jobs[j].shadow_start < NEVER:
+        note_lag(s, j, now)
+
+
+@kernel
+def shrink_afresh(s: State, j: int, now: float) -> None:
+    """So little is done that it costs less to do it again; the extra slots are free at once."""
+    done = service_of(s, j, now)
+    s.pool[0].lost += done * s.jobs[j].held
+    s.pool[0].busy -= s.jobs[j].held - s.jobs[j].gpus
+    s.jobs[j].held = s.jobs[j].gpus
+    s.jobs[j].service = 0.0
+    s.jobs[j].since = now
 
 
 @kernel
@@ -89,17 +122,27 @@ def pause(s: State, j: int, now: float) -> None:
 
 
 @kernel
-def cheapest_early(s: State, now: float) -> int:
-    """The early job whose reclaim loses least work a GPU; of equal ones the one that started last."""
-    best, best_loss, best_start = NOBODY, NEVER, 0.0
+def largest_early(s: State, now: float) -> int:
+    """The early job with most predicted work left in GPU-seconds.
+
+    A reclaim costs any of them the same drain and restore; the one that would hold its slots longest bears it.
+    """
+    best, best_rest = NOBODY, -1.0
     for i in range(s.pool[0].runs):
         j = s.running[i]
         if s.jobs[j].shadow_start < NEVER or not s.jobs[j].lendable:
             continue
-        loss = 0.0 if s.pool[0].latest_first else min(s.jobs[j].restore_s, service_of(s, j, now))
-        if loss < best_loss or (loss == best_loss and s.jobs[j].started_at >= best_start):
-            best, best_loss, best_start = j, loss, s.jobs[j].started_at
+        rest = s.jobs[j].started_at if s.pool[0].latest_first else rest_of(s, j, now) * s.jobs[j].gpus
+        if rest >= best_rest:
+            best, best_rest = j, rest
     return best
+
+
+@kernel
+def rest_of(s: State, j: int, now: float) -> float:
+    """Predicted seconds of work left: as much as was done (heavy tails), or more if the forecast says so."""
+    done, typical = service_of(s, j, now), s.jobs[j].typical_s
+    return max(done, typical - done) if 0 < typical < NEVER else done
 
 
 @kernel
@@ -123,8 +166,10 @@ def lend(s: State, now: float) -> None:
         start_early(s, best, now)
         best = next_loan(s, spare(s))
     wanted = slots_wanted(s)
-    while s.pool[0].extra > 0 and 0 < wanted - spare(s) - s.pool[0].coming <= s.pool[0].extra:
-        take_back_extra(s, most_expanded(s), now)
+    best = most_expanded(s, 0.0, now)
+    while best != NOBODY and 0 < wanted - spare(s) - s.pool[0].coming <= s.pool[0].extra:
+        take_back_extra(s, best, now)
+        best = most_expanded(s, 0.0, now)
     if spare(s) > 0 and (wanted == 0 or wanted > spare(s) + s.pool[0].coming + s.pool[0].extra):
         expand(s, now)
 
@@ -161,12 +206,13 @@ def start_early(s: State, j: int, now: float) -> None:
 
 @kernel
 def expand(s: State, now: float) -> None:
-    """By largest predicted saving a GPU. A job must be able to pay for the way out and back from its credit."""
+    """By largest predicted saving a GPU."""
     best = best_expansion(s, now)
     while best != NOBODY:
         more = min(spare(s), s.jobs[best].most - s.jobs[best].held)
         s.jobs[best].was = s.jobs[best].held
-        pause(s, best, now)
+        if s.jobs[best].started_at < now:
+            pause(s, best, now)
         s.jobs[best].held += more
         s.jobs[best].target = s.jobs[best].held
         s.pool[0].busy += more
@@ -193,16 +239,29 @@ def best_expansion(s: State, now: float) -> int:
 
 @kernel
 def gain_of(s: State, j: int, more: int, now: float) -> float:
-    """Seconds saved a GPU added, if as much work is left as predicted, or as was done (heavy tails); 0: leave it."""
-    done, pause_s = service_of(s, j, now), s.jobs[j].reclaim_s + s.jobs[j].restore_s
-    behind = max(0.0, now - s.jobs[j].shadow_start)  # 0 when not owed
-    if s.on[CREDIT] and done - behind < 2 * pause_s:
+    """Predicted seconds saved a GPU added; 0: leave the job as it is."""
+    held, most = s.jobs[j].held, s.jobs[j].most
+    if (more < held and held + more < most) or not may_expand(s, j, more, now):
         return 0.0
-    if more < s.jobs[j].held and s.jobs[j].held + more < s.jobs[j].most:
-        return 0.0
-    held, gpus, power = s.jobs[j].held, s.jobs[j].gpus, s.jobs[j].speed_power
-    slow, fast = speed_of(held, gpus, power), speed_of(held + more, gpus, power)
-    typical = s.jobs[j].typical_s
-    rest = max(done, typical - done) if 0 < typical < NEVER else done
-    saved = rest / slow - rest / fast - 2 * pause_s
+    gpus, power = s.jobs[j].gpus, s.jobs[j].speed_power
+    rest = rest_of(s, j, now)
+    saved = rest / speed_of(held, gpus, power) - rest / speed_of(held + more, gpus, power)
+    if s.jobs[j].started_at < now:
+        saved -= 2 * (s.jobs[j].reclaim_s + s.jobs[j].restore_s)
     return saved / more
+
+
+@kernel
+def may_expand(s: State, j: int, more: int, now: float) -> bool:
+    """A running job must be able to pay for the pauses on the way out and back from its credit.
+
+    A job that starts has no pause on the way out. On the way back it loses at most (reclaim + restore) / speed more
+    than it gained (it starts afresh, or drains, whichever costs less); that must not exceed one reclaim time.
+    """
+    if not s.on[CREDIT]:
+        return True
+    pause_s, credit = s.jobs[j].reclaim_s + s.jobs[j].restore_s, credit_of(s, j, now)
+    if s.jobs[j].started_at < now:
+        return credit >= 2 * pause_s
+    speed = speed_of(s.jobs[j].held + more, s.jobs[j].gpus, s.jobs[j].speed_power)
+    return credit >= 0.0 and pause_s <= speed * s.jobs[j].reclaim_s

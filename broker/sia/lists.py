@@ -7,8 +7,9 @@ from broker.sia.heap import heap_push, heap_remove
 
 @kernel
 def enqueue(s: State, j: int) -> None:
-    """A queued job may start early: after fewest preemptions, then the shortest predicted rest.
+    """A queued job may start early: after fewest preemptions, then the smallest predicted rest in GPU-seconds.
 
+    What a job has done adds to what it is thought to need: durations have heavy tails, so the young end first.
     A job that was preempted too often waits for its turn in the shadow; one that has no turn there goes on trying.
     """
     v = s.jobs[j].tenant
@@ -17,7 +18,7 @@ def enqueue(s: State, j: int) -> None:
         return
     rest = s.jobs[j].typical_s
     if s.pool[0].shortest:
-        rest = max(0.0, rest - s.jobs[j].service)
+        rest = (rest + s.jobs[j].service) * s.jobs[j].gpus
     if not rest < NEVER:  # also NaN
         rest = NEVER
     k = s.jobs[j].size

@@ -59,8 +59,15 @@ def hold_owed(s: State, j: int, now: float) -> None:
     v = s.jobs[j].tenant
     s.tenants[v].granted += s.jobs[j].gpus
     s.jobs[j].waiting_since = NEVER
-    lag = lag_of(s, j, now)
+    note_lag(s, j, now)
+
+
+@kernel
+def note_lag(s: State, j: int, now: float) -> None:
+    """Count a running owed job that is behind its shadow among its tenant's late ones."""
+    v, lag = s.jobs[j].tenant, lag_of(s, j, now)
     s.pool[0].largest_lag = max(s.pool[0].largest_lag, lag)
+    s.tenants[v].late -= s.jobs[j].late
     s.jobs[j].late = 1 if lag > TINY_S else 0
     s.tenants[v].late += s.jobs[j].late
     if s.jobs[j].late:

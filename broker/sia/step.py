@@ -3,7 +3,7 @@
 Events of one instant come in the order ends, drains done, capacity, submits; then one call of `decide`.
 """
 
-from broker.sia.claims import settle_claims
+from broker.sia.claims import note_misses, settle_claims
 from broker.sia.columns import (
     CANCELLED,
     DONE,
@@ -174,7 +174,9 @@ def decide(s: State, now: float) -> None:
     """Grants, reclaims and loans for this instant."""
     shadow_advance(s, now)
     settle_claims(s, now)
-    reclaim(s, now)
+    while reclaim(s, now):  # slots that came free at once serve claims; whoever is late by it has one from now on
+        settle_claims(s, now)
+    note_misses(s, now)
     lend(s, now)
     give_back(s)
 
