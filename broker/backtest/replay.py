@@ -42,6 +42,7 @@ class World(NamedTuple):
     finish: Heap
     capacity_at: list[float]
     capacity: list[int]
+    raises: list[int]  # 1: more has arrived; 0: hold no more than this
     position: list[Position]  # one
 
 
@@ -92,7 +93,7 @@ def finish_jobs(s: State, w: World, now: float) -> None:
 def take_capacity(s: State, w: World, now: float) -> None:
     c = w.position[0].capacities
     while c < w.position[0].capacities_known and w.capacity_at[c] <= now:
-        set_capacity(s, w.capacity[c])
+        set_capacity(s, max(w.capacity[c], s.pool[0].goal) if w.raises[c] else w.capacity[c])
         c += 1
     w.position[0].capacities = c
 

@@ -105,6 +105,8 @@ class Pool:
     unmet: int = 0  # claimed and not held
     claimed: int = 0  # the claims G
     short: int = 0  # by how much G exceeds capacity
+    demand: int = 0  # GPUs of unfinished jobs, running or not
+    peak: int = 0  # largest of claims and demand since it was last read
     late_at: float = NEVER  # when the next waiting owed job has used up its credit
     now: float = 0.0
     # rules

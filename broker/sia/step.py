@@ -40,6 +40,7 @@ def begin(s: State, now: float) -> None:
 def submit(s: State, j: int, now: float) -> None:
     s.jobs[j].submit = now
     s.jobs[j].state = QUEUED
+    s.pool[0].demand += s.jobs[j].gpus
     shadow_advance(s, now)
     shadow_join(s, j, now)
     if s.jobs[j].shadow_start == NEVER:
@@ -78,6 +79,7 @@ def leave(s: State, j: int, state: int) -> None:
     """Free what the job holds; slots that drain behind it come back in their time."""
     v, owed, was = s.jobs[j].tenant, s.jobs[j].shadow_start < NEVER, s.jobs[j].state
     s.jobs[j].state = state
+    s.pool[0].demand -= s.jobs[j].gpus
     if was == QUEUED:
         queue_leave(s, j)
     else:
@@ -179,6 +181,7 @@ def decide(s: State, now: float) -> None:
     note_misses(s, now)
     lend(s, now)
     give_back(s)
+    s.pool[0].peak = max(s.pool[0].peak, s.pool[0].claimed, s.pool[0].demand)
 
 
 @kernel

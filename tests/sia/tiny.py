@@ -91,6 +91,7 @@ def build(instance: Instance) -> tuple[State, World]:
         finish=[Node() for _ in instance.jobs],
         capacity_at=[at for at, _ in later] or [0.0],
         capacity=[gpus for _, gpus in later] or [0],
+        raises=[0] * max(1, len(later)),
         position=[Position(capacities_known=len(later))],
     )
     return state, world

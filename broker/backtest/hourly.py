@@ -1,0 +1,242 @@
+"""SIA on a trace with capacity decided once an hour: buying takes time and may fail, giving back does not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from broker.backtest.naive import NaivePool, NaiveState, naive_until
+from broker.backtest.replay import Course, Position, World, replay_until
+from broker.backtest.trace import Floats, Ints, Trace
+from broker.sia.columns import NEVER, Job, State
+from broker.sia.compiling import compiled, to_arrays
+from broker.sia.heap import Node
+from broker.sia.state import Rules, add_job, new_state
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What is known at a decision; `peak` is the largest of claims and demand since the last one."""
+
+    at: float
+    claims: int
+    demand: int
+    peak: int
+    capacity: int
+    submitted: int
+
+
+class CapacityRule(Protocol):
+    def goal(self, hour: Hour) -> int:
+        """GPUs to hold from now on; called once an hour, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How the pool behaves. Elastic jobs run on up to `elastic` times their GPUs at speed ratio ** `speed_power`."""
+
+    rules: Rules = field(default_factory=Rules)
+    lead_s: float = 600.0
+    failure: float = 0.0  # probability that a purchase brings nothing
+    hold_share: float = 0.03
+    elastic: int = 1
+    speed_power: float = 0.8
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`curve` is (time, GPU-seconds held so far) at each decision; held and used are up to the last submit."""
+
+    start: Floats
+    end: Floats
+    curve: list[tuple[float, float]]
+    held_s: float
+    used_s: float
+    held_after_s: float
+    preemptions: int
+    resizes: int
+    lost_gpu_s: float
+    short_s: float
+    largest_lag_s: float
+    sensitive: int
+    missed: int
+
+
+Advise = Callable[[State, Hour], None]
+
+
+def replay_sia(
+    trace: Trace,
+    entitlements: Ints,
+    capacity: int,
+    setting: Setting,
+    rule: CapacityRule | None = None,
+    advise: Advise | None = None,
+    typical_s: Floats | None = None,
+    quick_s: Floats | None = None,
+) -> Outcome:
+    """`rule` None: capacity is constant. `advise` may set forecasts and the hold-back each hour."""
+    state, world = prepare(trace, entitlements, capacity, setting, typical_s, quick_s)
+    play = _Play(replay_until, state, world, setting, rule, advise)
+    play.run(float(trace.submit_s[0]), float(trace.submit_s[-1]))
+    return play.outcome()
+
+
+def replay_naive(trace: Trace, capacity: int, setting: Setting, rule: CapacityRule | None = None) -> Outcome:
+    """One blocking queue; `setting` gives the lead time, failures and seed."""
+    state = to_arrays(NaiveState([NaivePool(capacity=capacity, goal=capacity)], trace.gpus.tolist()))
+    play = _Play(naive_until, state, _world(trace), setting, rule, None)
+    play.run(float(trace.submit_s[0]), float(trace.submit_s[-1]))
+    return play.outcome()
+
+
+def prepare(
+    trace: Trace,
+    entitlements: Ints,
+    capacity: int,
+    setting: Setting,
+    typical_s: Floats | None = None,
+    quick_s: Floats | None = None,
+) -> tuple[State, World]:
+    """Arrays for the compiled replay. Without forecasts, jobs rank by what they have done, and all may be quick."""
+    n = len(trace)
+    rules = setting.rules
+    state = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=rules)
+    classes: dict[int, int] = {}
+    typical = (np.full(n, 1000.0) if typical_s is None else typical_s).tolist()
+    quick = (np.full(n, 10.0) if quick_s is None else quick_s).tolist()
+    for j, (tenant, gpus) in enumerate(zip(trace.tenant.tolist(), trace.gpus.tolist(), strict=True)):
+        job = Job(
+            tenant=tenant,
+            gpus=gpus,
+            most=gpus * setting.elastic,
+            speed_power=setting.speed_power,
+            reclaim_s=rules.reclaim_s,
+            restore_s=rules.restore_s,
+            typical_s=typical[j],
+            quick_s=quick[j],
+        )
+        add_job(state, job, classes)
+    return to_arrays(state), _world(trace)
+
+
+def _world(trace: Trace) -> Any:
+    n = len(trace)
+    hours = int((trace.submit_s[-1] - trace.submit_s[0]) // HOUR_S) + 4
+    courses = zip(trace.submit_s.tolist(), trace.duration_s.tolist(), strict=True)
+    world = World(
+        plan=[Course(submit=submit, duration=duration) for submit, duration in courses],
+        finish=[Node() for _ in range(n)],
+        capacity_at=[0.0] * hours,
+        capacity=[0] * hours,
+        raises=[0] * hours,
+        position=[Position()],
+    )
+    return to_arrays(world)
+
+
+class _Play:
+    """One replay: the compiled kernel between decisions, Python at them."""
+
+    def __init__(
+        self,
+        kernel: Callable[[Any, Any, float], float],
+        state: Any,
+        world: Any,
+        setting: Setting,
+        rule: CapacityRule | None,
+        advise: Advise | None,
+    ) -> None:
+        self.kernel = compiled(kernel)
+        self.state, self.world, self.setting, self.rule, self.advise = state, world, setting, rule, advise
+        self.chance = np.random.default_rng(setting.seed)
+        self.curve: list[tuple[float, float]] = []
+        self.until_last = (0.0, 0.0)
+
+    def run(self, first_s: float, last_s: float) -> None:
+        pool = self.state.pool[0]
+        pool["now"] = first_s
+        pool["hold"] = round(self.setting.hold_share * pool["capacity"])
+        at = np.ceil(first_s / HOUR_S) * HOUR_S
+        following = first_s
+        while following < NEVER and (self.rule is not None or self.advise is not None) and at <= last_s:
+            following = self.kernel(self.state, self.world, at)
+            self._decide(float(at))
+            at += HOUR_S
+        self.kernel(self.state, self.world, last_s)
+        idle_s = last_s - pool["now"]
+        self.until_last = (
+            float(pool["held_s"] + idle_s * pool["capacity"]),
+            float(pool["busy_s"] + idle_s * pool["busy"]),
+        )
+        self._drain(at)
+
+    def _drain(self, at: float) -> None:
+        """After the last submit decisions go on, so that what remains is served as before."""
+        following = self.kernel(self.state, self.world, at)
+        while following < NEVER and self.rule is not None:
+            self._decide(float(at))
+            at = max(at + HOUR_S, np.floor(following / HOUR_S) * HOUR_S)
+            following = self.kernel(self.state, self.world, at)
+        self.kernel(self.state, self.world, NEVER)
+
+    def _decide(self, at: float) -> None:
+        pool = self.state.pool[0]
+        hour = Hour(
+            at=at,
+            claims=int(pool["claimed"]),
+            demand=int(pool["demand"]),
+            peak=int(pool["peak"]),
+            capacity=int(pool["goal"]),
+            submitted=int(self.world.position[0]["submitted"]),
+        )
+        pool["peak"] = max(hour.claims, hour.demand)
+        held_s = float(pool["held_s"]) + (at - float(pool["now"])) * int(pool["capacity"])
+        self.curve.append((at, held_s))
+        if self.advise is not None:
+            self.advise(self.state, hour)
+        if self.rule is not None:
+            self._order(at, self.rule.goal(hour), hour.capacity)
+
+    def _order(self, at: float, goal: int, holds: int) -> None:
+        self.state.pool[0]["hold"] = round(self.setting.hold_share * goal)
+        if goal < holds:
+            self._push(at, goal, raises=0)
+        elif goal > holds and self.chance.random() >= self.setting.failure:
+            self._push(at + self.setting.lead_s, goal, raises=1)
+
+    def _push(self, at: float, goal: int, *, raises: int) -> None:
+        """Into the changes that lie ahead, in order of time."""
+        position = self.world.position[0]
+        first, known = int(position["capacities"]), int(position["capacities_known"])
+        ahead = [(self.world.capacity_at[i], self.world.capacity[i], self.world.raises[i]) for i in range(first, known)]
+        ahead = sorted([*ahead, (at, goal, raises)], key=lambda change: (change[0], change[2]))
+        if len(ahead) > len(self.world.capacity_at):
+            raise ValueError("more changes of capacity lie ahead than there are hours")
+        for i, change in enumerate(ahead):
+            self.world.capacity_at[i], self.world.capacity[i], self.world.raises[i] = change
+        position["capacities"], position["capacities_known"] = 0, len(ahead)
+
+    def outcome(self) -> Outcome:
+        pool = self.state.pool[0]
+        held_s, used_s = self.until_last
+        return Outcome(
+            start=self.world.plan["start"].copy(),
+            end=self.world.plan["end"].copy(),
+            curve=self.curve,
+            held_s=held_s,
+            used_s=used_s,
+            held_after_s=float(pool["held_s"]) - held_s,
+            preemptions=int(pool["preemptions"]),
+            resizes=int(pool["resizes"]),
+            lost_gpu_s=float(pool["lost"]),
+            short_s=float(pool["short_s"]),
+            largest_lag_s=float(pool["largest_lag"]),
+            sensitive=int(pool["sensitive"]),
+            missed=int(pool["missed"]),
+        )
