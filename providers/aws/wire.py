@@ -52,6 +52,7 @@ class Wire:
             connect_timeout=min(_CONNECT_S, settings.timeout.total_seconds()),
             read_timeout=settings.timeout.total_seconds(),
             max_pool_connections=20,
+            user_agent_extra=_SESSION_NAME,
         )
 
     def send(self, scope: Scope, operation: str, service: str = "ec2", **parameters: Any) -> dict[str, Any]:
