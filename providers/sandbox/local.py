@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue
@@ -89,10 +89,10 @@ class Sandbox:
             self.world.market.settle()
             return now
 
-    def fault(self, kind: FaultKind, operation: str = "*", provider: ProviderName | None = None, **rest: object) -> int:
-        """Add a rule; `rest` are fields of `faults.Rule`."""
+    def fault(self, kind: FaultKind, operation: str = "*", provider: ProviderName | None = None, **rest: Any) -> int:
+        """Add a rule, and give its id; `rest` are the other fields of `faults.Rule`."""
         with self.world.lock:
-            return self.world.faults.add(Rule(kind=kind, operation=operation, provider=provider, **rest))  # type: ignore[arg-type]
+            return self.world.faults.add(Rule(kind=kind, operation=operation, provider=provider, **rest))
 
     def page_size(self, provider: ProviderName, size: int) -> None:
         """How many things a page of that cloud's lists holds at most."""
@@ -121,12 +121,15 @@ class Sandbox:
 
 
 @contextlib.contextmanager
-def embedded(path: Path, **options: object) -> Iterator[Sandbox]:
-    """The world in the file, for as long as one command runs. Others that want the same file wait."""
+def embedded(path: Path, *, seed: int = 0) -> Iterator[Sandbox]:
+    """The world in the file (a new one of that seed if there is none), for as long as one command runs.
+
+    Others that want the same file wait.
+    """
     lock = path.with_name(f"{path.name}.lock")
     with lock.open("w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with Sandbox(path=path, **options) as sandbox:  # type: ignore[arg-type]
+        with Sandbox(path=path, seed=seed) as sandbox:
             yield sandbox
 
 
