@@ -7,6 +7,8 @@ import msgspec
 
 
 class JobState(StrEnum):
+    """GONE: a queue no longer lists it; how it ended is not known."""
+
     PENDING = "pending"
     HELD = "held"
     RUNNING = "running"
@@ -16,6 +18,7 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
     TIMEOUT = "timeout"
     PREEMPTED = "preempted"
+    GONE = "gone"
     UNKNOWN = "unknown"
 
     @property
@@ -32,7 +35,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     `end` is set only in terminal states. `gpus_per_node` and `nodes` are None where the source does not say;
     a job with neither fits on any set of nodes in one zone. `min_gpus` and `max_gpus` differ from `gpus` only for
-    elastic jobs. `gang` means all or nothing at one time. `node_names` says where a running job runs.
+    elastic jobs. `gang` means all or nothing at one time. `node_names` says where a running job runs. `submit` is of
+    the first attempt where the source knows it; `requeued` is when a later one was put back into the queue.
     """
 
     id: str
@@ -45,6 +49,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     user: str | None = None
     name: str | None = None
     queue: str | None = None
+    requeued: datetime | None = None
     eligible: datetime | None = None
     start: datetime | None = None
     end: datetime | None = None

@@ -18,9 +18,9 @@ from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment
 
 REQUIRED = ("id", "submit", "gpus")
 FIELDS = (
-    "id", "attempt", "cluster", "tenant", "user", "name", "queue", "submit", "eligible", "start", "end", "state",
-    "gpus", "min_gpus", "max_gpus", "gpu_type", "gpus_per_node", "nodes", "time_limit_s", "time_min_s", "priority",
-    "depends_on", "not_before", "deadline", "gang", "preemptible", "node_names", "constraint",
+    "id", "attempt", "cluster", "tenant", "user", "name", "queue", "submit", "requeued", "eligible", "start", "end",
+    "state", "gpus", "min_gpus", "max_gpus", "gpu_type", "gpus_per_node", "nodes", "time_limit_s", "time_min_s",
+    "priority", "depends_on", "not_before", "deadline", "gang", "preemptible", "node_names", "constraint",
 )  # fmt: skip
 ALIASES = {
     "job_id": "id", "jobid": "id", "account": "tenant", "namespace": "tenant", "vc": "tenant", "project": "tenant",
@@ -62,6 +62,7 @@ def job(record: Mapping[str, Any], context: Context, ref: str, parsed: Parsed) -
         name=get.text("name"),
         queue=get.text("queue"),
         submit=submit,
+        requeued=get.time("requeued"),
         eligible=get.time("eligible"),
         start=start if state in _STARTED or not state.live else None,
         end=None if state.live else end,

@@ -193,6 +193,12 @@ def _numbered(rows: list[Job]) -> list[Job]:
     ordered = sorted(rows, key=lambda job: (job.submit, job.state.live, job.start or job.submit))
     first = ordered[0].submit
     return [
-        msgspec.structs.replace(job, attempt=number, submit=first, eligible=job.eligible or job.submit)
+        msgspec.structs.replace(
+            job,
+            attempt=number,
+            submit=first,
+            requeued=job.submit if number > 1 else None,
+            eligible=job.eligible or job.submit,
+        )
         for number, job in enumerate(ordered, 1)
     ]

@@ -145,6 +145,7 @@ def _job(record: Record, context: Context, ref: str) -> Job:
         name=_text(record.name) or None,
         queue=_text(record.partition).split(",")[0] or None,
         submit=submit,
+        requeued=submit if number(record.restart_cnt) else None,
         eligible=_time(record.eligible_time),
         start=_time(record.start_time) if state in _STARTED or not state.live else None,
         end=None if state.live else _time(record.end_time),

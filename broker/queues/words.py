@@ -13,6 +13,7 @@ _WORDS = {
     JobState.CANCELLED: "cancelled canceled killed aborted ca",
     JobState.TIMEOUT: "timeout deadline to",
     JobState.PREEMPTED: "preempted requeued requeue evicted",
+    JobState.GONE: "gone",
 }
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 

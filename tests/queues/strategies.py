@@ -26,7 +26,8 @@ def jobs(draw: st.DrawFn) -> Job:
     return Job(
         id=draw(_ID), attempt=draw(st.integers(1, 9)), cluster=draw(st.just("") | _WORD), tenant=draw(_WORD),
         user=draw(st.none() | _WORD), name=draw(st.none() | _WORD), queue=draw(st.none() | _WORD), submit=draw(_TIME),
-        eligible=draw(st.none() | _TIME), start=began if started else None, end=None if state.live else ended,
+        requeued=draw(st.none() | _TIME), eligible=draw(st.none() | _TIME),
+        start=began if started else None, end=None if state.live else ended,
         state=state, gpus=gpus, min_gpus=draw(st.none() | _COUNT), max_gpus=draw(st.none() | _COUNT),
         gpu_model=draw(st.none() | st.sampled_from(("h100", "a100-80gb", "rtx-4090", "a100+h100", "brandnew"))),
         gpus_per_node=even, nodes=nodes, time_limit_s=draw(st.none() | _COUNT), time_min_s=draw(st.none() | _COUNT),

@@ -85,6 +85,7 @@ def test_requeues_are_attempts_of_one_job_since_its_first_submit() -> None:
     parsed = read(*rows, line(Submit="2026-03-04T05:00:00Z", Start="2026-03-04T05:10:00Z", State="RUNNING"), rows[0])
     assert [job.attempt for job in parsed.jobs] == [1, 2, 3, 4, 5]
     assert {job.submit.hour for job in parsed.jobs} == {1}
+    assert [job.requeued.hour if job.requeued else None for job in parsed.jobs] == [None, 2, 3, 4, 5]
     assert [job.state.live for job in parsed.jobs] == [False] * 4 + [True]
     assert [job.start.hour for job in parsed.jobs if job.start] == [1, 2, 3, 4, 5]
     assert (parsed.merged, parsed.rows) == (1, 6)

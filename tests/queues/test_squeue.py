@@ -96,7 +96,7 @@ def test_a_running_job_has_what_was_given_to_it() -> None:
     )  # fmt: skip
     assert (job.state, job.attempt, job.node_names) == (JobState.RUNNING, 3, ("gpu01", "gpu02"))
     assert job.start and job.start.timestamp() == SUBMIT + 60
-    assert job.end is None
+    assert job.end is None and job.requeued == job.submit, "Slurm resets the time of submission"
 
 
 def test_the_guessed_start_of_a_waiting_job_is_not_its_start() -> None:
