@@ -50,14 +50,17 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in (EffectKind.RESERVE, EffectKind.RESIZE) and self.after > self.before
 
 
+CALLS_KEPT = 5000
+"""In a saved world; its effects are all kept."""
+
+
 class Record(msgspec.Struct, kw_only=True):
     calls: list[Call] = msgspec.field(default_factory=list)
     effects: list[Effect] = msgspec.field(default_factory=list)
 
     def begin(self, at: datetime, provider: ProviderName, operation: str, parameters: dict[str, Any]) -> Call:
-        call = Call(
-            number=len(self.calls) + 1, at=at, provider=provider, operation=operation, parameters=dict(parameters)
-        )
+        number = self.calls[-1].number + 1 if self.calls else 1
+        call = Call(number=number, at=at, provider=provider, operation=operation, parameters=dict(parameters))
         self.calls.append(call)
         return call
 
@@ -68,6 +71,10 @@ class Record(msgspec.Struct, kw_only=True):
     def purchases(self, provider: ProviderName | None = None) -> list[Effect]:
         """Every effect that bought something: reservations made, and growth."""
         return [effect for effect in self.effects if effect.buys and provider in (None, effect.provider)]
+
+    def recent(self) -> "Record":
+        """What is worth saving of it, so that a world that lives for months does not grow with every read."""
+        return Record(calls=self.calls[-CALLS_KEPT:], effects=self.effects)
 
     def clear(self) -> None:
         """Forget; the world stays as it is."""

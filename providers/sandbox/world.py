@@ -71,7 +71,7 @@ class World:
                     clock=self.clock.state,
                     market=self.market.state,
                     faults=self.faults.rules,
-                    record=self.record,
+                    record=self.record.recent(),
                     memory=self.memory,
                 )
             )

@@ -8,6 +8,7 @@ import pytest
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Pool
 from providers.sandbox.holdings import Holding, HoldingState
+from providers.sandbox.record import CALLS_KEPT
 from providers.sandbox.supply import PoolRule
 from providers.sandbox.terms import OutOfCapacity, OverQuota, QuotaRule, Twist, WrongState
 from providers.sandbox.world import World
@@ -146,3 +147,14 @@ def test_a_saved_world_goes_on_as_the_same_world() -> None:
     assert other.market.holdings() == world.market.holdings()
     assert other.market.bill() == world.market.bill()
     assert other.market.new_id("cr-", 17) == world.market.new_id("cr-", 17)
+
+
+def test_a_world_that_lives_long_keeps_its_effects_and_its_last_calls() -> None:
+    world, other = World(), World()
+    for _ in range(CALLS_KEPT + 10):
+        world.record.begin(world.clock.now(), ProviderName.AWS, "Describe", {})
+    reserve(world, 2)
+    other.restore(world.saved())
+    assert [call.number for call in (other.record.calls[0], other.record.calls[-1])] == [11, CALLS_KEPT + 10]
+    assert other.record.effects == world.record.effects
+    assert other.record.begin(world.clock.now(), ProviderName.AWS, "Describe", {}).number == CALLS_KEPT + 11
