@@ -13,11 +13,11 @@ import msgspec
 from broker.config import Config, load, name_of
 from broker.errors import UsageError
 from broker.model.reservation import Reservation
-from broker.report import By, Ledger, Report, report
 from broker.standing import Held, Known, Standing, standing
 from broker.workplace import clock_of
 
 if TYPE_CHECKING:
+    from broker.report import Report
     from state.entries import Entry
     from state.store import Store
 
@@ -55,8 +55,10 @@ class Standpoint:
         cloud = next(each for each in self._config.providers if name_of(each) is reservation.place.scope.provider)
         return connect(cloud, clock).consumption(reservation)
 
-    def report(self, *, since: str, by: str) -> Report:
+    def report(self, *, since: str, by: str) -> "Report":
         """Raises UsageError for a time that cannot be read."""
+        from broker.report import By, Ledger, report
+
         start = moment(since, self._now)
         ledger = Ledger(
             counts=self._store.count_steps(start),
