@@ -1,6 +1,6 @@
 """`init`: a starter configuration, a state with a lineage of its own, and for the sandbox a world and a queue."""
 
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -13,8 +13,6 @@ CONFIG = "broker.toml"
 STATE = "state.db"
 WORLD = "world.json"
 QUEUE = "queue.csv"
-WORLD_START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
-"""When the sandbox begins: the jobs of its queue have just been submitted."""
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,17 +33,17 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
     """
     from state.store import Store
 
-    config, database = folder / CONFIG, Path(state) if state else folder / STATE
-    texts = {config: sandbox_starter(), folder / QUEUE: SANDBOX_QUEUE} if sandbox else {config: starter()}
+    config, database, now = folder / CONFIG, Path(state) if state else folder / STATE, WallClock().now()
+    texts = {config: sandbox_starter(), folder / QUEUE: _queue(now)} if sandbox else {config: starter()}
     if config.exists():
         raise UsageError(f"{config} exists already", next_step="Use it, or give another folder: broker init DIR")
     _make(folder)
-    with Store.create(database, now=WORLD_START if sandbox else WallClock().now()) as store:
+    with Store.create(database, now=now) as store:
         lineage = store.lineage
     kept = [path for path in texts if path.exists()]
     written = [path for path, text in texts.items() if path not in kept and _write(path, text)]
     if sandbox:
-        _world(folder / WORLD, written, kept)
+        _world(folder / WORLD, now, written, kept)
     return Made(
         folder=folder,
         config=config,
@@ -55,6 +53,11 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
         kept=tuple(kept),
         sandbox=sandbox,
     )
+
+
+def _queue(now: datetime) -> str:
+    """The sample queue, submitted yesterday."""
+    return SANDBOX_QUEUE.replace("2026-03-04", f"{now - timedelta(days=1):%Y-%m-%d}")
 
 
 def _make(folder: Path) -> None:
@@ -72,12 +75,12 @@ def _write(path: Path, text: str) -> bool:
     return True
 
 
-def _world(path: Path, written: list[Path], kept: list[Path]) -> None:
-    """Clouds whose time goes on as the real one does."""
+def _world(path: Path, now: datetime, written: list[Path], kept: list[Path]) -> None:
+    """Clouds whose time is ours, so that a real queue can be planned on them."""
     from providers.sandbox.local import Sandbox
 
     if path.exists():
         kept.append(path)
         return
-    Sandbox(start=WORLD_START, speed=1.0).save(path)
+    Sandbox(start=now, speed=1.0).save(path)
     written.append(path)

@@ -4,6 +4,7 @@ A price has an age. From `warn_age` on it is used with a warning; beyond `max_ag
 as missing. A missing price is never zero: the offer keeps `price=None`, is shown, and is not bought.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -85,19 +86,27 @@ def load_prices(
 
 
 def price_offers(offers: Iterable[Offer], table: PriceTable, now: datetime) -> PricedOffers:
-    """Every offer with the price that holds at `now`, None where there is none."""
+    """Every offer with the price that holds at `now`, None where there is none. Equal warnings are one line."""
     priced: list[Offer] = []
     problems: set[str] = set()
+    warned: dict[tuple[str, str], set[str]] = defaultdict(set)
     for offer in offers:
         scope = offer.place.scope
         answer = table.quote(scope.provider, scope.region, offer.shape.machine_type, now)
         if isinstance(answer, Quoted):
             priced.append(msgspec.structs.replace(offer, price=answer.price))
-            problems.update(f"{offer.shape.machine_type} {scope.region}: {line}" for line in (answer.warning,) if line)
+            if answer.warning:
+                warned[scope.region, answer.warning].add(offer.shape.machine_type)
         else:
             priced.append(msgspec.structs.replace(offer, price=None))
             problems.add(answer.reason)
+    problems.update(f"{line} ({_types(types)} in {region})" for (region, line), types in warned.items())
     return PricedOffers(tuple(priced), tuple(sorted(problems)))
+
+
+def _types(names: set[str]) -> str:
+    """One by its name, several by their number."""
+    return f"{len(names)} machine types" if len(names) > 1 else next(iter(names))
 
 
 @cache
