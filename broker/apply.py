@@ -151,7 +151,7 @@ class _Run:
             self._checkpoint(Boundary.AFTER_CALL)
             return after_error(error, self._clock.now()), None
         self._checkpoint(Boundary.AFTER_CALL)
-        return after_yes(reservation, self._clock.now()), reservation
+        return after_yes(intent.request, reservation, self._clock.now()), reservation
 
     def _objection(self, action: Action) -> tuple[str, str] | None:
         """Why the action must not be sent, as code and message."""

@@ -6,11 +6,15 @@ from types import MappingProxyType
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.money import to_micro
 from broker.model.plan import Action, Keep, Reserve, Resize
+from broker.model.request import ReleaseRequest, Request, ResizeRequest
 from broker.model.reservation import Reservation, ReservationState
 from providers.base import ProviderError
 
 CANCELLING = "cancelling"
 """The code of a release that the cloud has accepted and something still hinders: it is called again in later runs."""
+
+NOT_SHOWN = "not-shown"
+"""The code of a change that the cloud has accepted and does not show yet."""
 
 _STATUS = MappingProxyType(
     {
@@ -24,17 +28,22 @@ _STATUS = MappingProxyType(
 )
 
 
-def after_yes(reservation: Reservation, at: datetime) -> Outcome:
-    """The cloud agreed; a release is done only when the reservation is gone."""
-    if reservation.state is ReservationState.CANCELLING:
-        return Outcome(
-            status=IntentStatus.UNKNOWN,
-            at=at,
-            reservation_id=reservation.id,
-            code=CANCELLING,
-            message="; ".join(reservation.notes) or "still in use",
-        )
+def after_yes(request: Request, reservation: Reservation, at: datetime) -> Outcome:
+    """The cloud agreed; it is done when the reservation shows it."""
+    hindrance = _not_shown(request, reservation)
+    if hindrance:
+        message = "; ".join(reservation.notes) or hindrance
+        code = CANCELLING if reservation.state is ReservationState.CANCELLING else NOT_SHOWN
+        return Outcome(status=IntentStatus.UNKNOWN, at=at, reservation_id=reservation.id, code=code, message=message)
     return Outcome(status=IntentStatus.DONE, at=at, reservation_id=reservation.id)
+
+
+def _not_shown(request: Request, reservation: Reservation) -> str:
+    if isinstance(request, ReleaseRequest) and not reservation.state.gone:
+        return "accepted, not gone yet"
+    if isinstance(request, ResizeRequest) and reservation.count != request.to_count:
+        return f"accepted, still shown with {reservation.count}"
+    return ""
 
 
 def after_error(error: Exception, at: datetime) -> Outcome:

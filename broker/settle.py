@@ -70,7 +70,7 @@ def foresee(
 def verdict(intent: Intent, sighting: Sighting, looked: datetime, now: datetime, window: timedelta) -> Outcome:
     """What a look that began at `looked` makes of an open intent. Pure."""
     if sighting.seen is Seen.DONE and sighting.reservation is not None:
-        return after_yes(sighting.reservation, now)
+        return after_yes(intent.request, sighting.reservation, now)
     if sighting.seen is Seen.REFUSED and sighting.error is not None:
         refused = after_error(sighting.error, now)
         status = IntentStatus.FAILED if refused.status.open else refused.status
@@ -167,4 +167,6 @@ class _Settling:
             reservation = call(provider, found.intent.request)
         except Exception as error:
             return msgspec.structs.replace(found, outcome=after_error(error, now()), reservation=None)
-        return msgspec.structs.replace(found, outcome=after_yes(reservation, now()), reservation=reservation)
+        return msgspec.structs.replace(
+            found, outcome=after_yes(found.intent.request, reservation, now()), reservation=reservation
+        )

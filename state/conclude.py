@@ -6,7 +6,7 @@ from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.request import ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from state.entries import Holding
-from state.steps import moved
+from state.steps import moved, widened
 from state.witness import first_holding, price_of
 
 
@@ -32,9 +32,10 @@ def holding_after(
     before = known or first_holding(reservation, None, began=intent.sent, now=outcome.at)
     reservation = _as_known(before.reservation, reservation)
     price = price_of(intent) if isinstance(intent.request, ResizeRequest) and intent.request.grows else None
+    steps = moved(before.steps, reservation, earliest=intent.sent, latest=outcome.at, price=price)
     return Holding(
         reservation=reservation,
-        steps=moved(before.steps, reservation, earliest=intent.sent, latest=outcome.at, price=price),
+        steps=steps if reservation.billed_until or outcome.status.open else widened(steps, intent.sent),
         confirmed=outcome.at,
         changed=outcome.at,
     )

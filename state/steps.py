@@ -60,6 +60,14 @@ def vanished(steps: tuple[CountStep, ...], *, earliest: datetime, latest: dateti
     return (*steps, _zero(steps[-1], max(earliest, steps[-1].earliest), latest))
 
 
+def widened(steps: tuple[CountStep, ...], sent: datetime) -> tuple[CountStep, ...]:
+    """Of two requests for the same change either may have made it: the last edge reaches back to the earlier one."""
+    last = steps[-1]
+    if len(steps) == 1 or last.earliest <= sent:
+        return steps
+    return (*steps[:-1], msgspec.structs.replace(last, earliest=max(sent, steps[-2].earliest)))
+
+
 def _with_start(steps: tuple[CountStep, ...], now: Reservation, latest: datetime) -> tuple[CountStep, ...]:
     first = steps[0]
     if now.billed_from is not None:
