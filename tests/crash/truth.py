@@ -66,6 +66,11 @@ def check_ledger(sandbox: Sandbox, cloud: Cloud, state: Path, now: datetime) -> 
     """Nothing open, every instance as it is, the bill within the bounds and, where all is stated, to the cent."""
     assert open_intents(state) == 0
     assert held_by_ledger(state) == held_in_truth(sandbox, cloud)
+    money_is_right(sandbox, state, now)
+
+
+def money_is_right(sandbox: Sandbox, state: Path, now: datetime) -> None:
+    """The bill lies within the bounds; where the clouds stated every edge it is the same to the cent."""
     truth, bounds, exact = money(sandbox, state, now)
     low, high = from_micro(bounds.low), from_micro(bounds.high)
     assert bounds.unpriced == 0
