@@ -72,7 +72,8 @@ class Site:
         self.config.write_text(CONFIG.format(endpoint=sandbox.endpoint), encoding="utf-8")
         self.state = folder / "state.db"
         Store.create(self.state, now=self.now).close()
-        self.jobs = 0
+        self._queued: list[int] = []
+        self._submitted = 0
 
     @property
     def now(self) -> datetime:
@@ -85,11 +86,17 @@ class Site:
             self.sandbox.market.settle()
             return sum(h.count for h in self.sandbox.market.state.holdings if h.state.live)
 
+    @property
+    def jobs(self) -> int:
+        return len(self._queued)
+
     def queue(self, jobs: int) -> None:
-        self.jobs = jobs
-        rows = [
-            f"{number},vision,{self.now:%Y-%m-%dT%H:%M:%SZ},pending,{GPUS_A_JOB},h100,1,86400" for number in range(jobs)
-        ]
+        """Jobs leave the end of the queue, or new ones join it."""
+        del self._queued[jobs:]
+        while len(self._queued) < jobs:
+            self._submitted += 1
+            self._queued.append(self._submitted)
+        rows = [f"{job},vision,{self.now:%Y-%m-%dT%H:%M:%SZ},pending,{GPUS_A_JOB},h100,1,86400" for job in self._queued]
         header = "id,tenant,submit,state,gpus,gpu_type,nodes,time_limit_s"
         (self.folder / "queue.csv").write_text("\n".join([header, *rows, ""]), encoding="utf-8")
 
