@@ -23,7 +23,7 @@ test-deep: setup ## the property tests with many more examples, and the slow tes
 	$(PY) -m pytest -n $(WORKERS) -m "deep" --hypothesis-profile=deep
 
 crash: setup ## kill, lose, refuse and delay at every boundary of apply, on all three clouds
-	$(PY) -m pytest -n $(WORKERS) -m crash -s
+	$(PY) -m pytest tests/crash -n $(WORKERS) --dist worksteal
 
 bench: setup ## CPU time and memory as ratios, with bars
 	$(PY) -m pytest -m bench -s

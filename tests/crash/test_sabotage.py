@@ -18,7 +18,11 @@ from tests.crash import clouds
 from tests.crash.cell import Cell, Mode, Stage, Wish, survive
 from tests.crash.clouds import CLOUDS, Cloud
 
-on_each_cloud = pytest.mark.parametrize("cloud", CLOUDS, ids=lambda cloud: cloud.name)
+QUICK = (ProviderName.AZURE,)
+on_each_cloud = pytest.mark.parametrize(
+    "cloud",
+    [pytest.param(c, id=c.name, marks=[] if c.name in QUICK else [pytest.mark.crash]) for c in CLOUDS],
+)
 
 
 def cell(cloud: Cloud, mode: Mode, boundary: Boundary) -> Cell:
