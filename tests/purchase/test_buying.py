@@ -29,6 +29,7 @@ from tests.purchase.worlds import (
     MINUTE,
     NOW,
     ONE,
+    added,
     bought,
     held,
     intent,
@@ -404,3 +405,12 @@ def test_what_was_bought_for_a_job_is_not_taken_by_another_and_bought_again() ->
     mine = intent(action.request.key, request=action.request, jobs=action.jobs)
     again = decide(world(loose, rigid, offers=(offer(shape=double),), reservations=singles, intents=(mine,)), policy())
     assert bought(again) == [] and again.shortfalls == ()
+
+
+@pytest.mark.parametrize("status", [IntentStatus.UNFILLED, IntentStatus.REFUSED, IntentStatus.FAILED])
+def test_a_job_for_which_growth_was_refused_is_bought_for_elsewhere(status: IntentStatus) -> None:
+    growth = ResizeRequest(key="k2", lineage=LINEAGE, place=EAST_A, reservation_id="cr-1", from_count=1, to_count=2)
+    mine = intent("k1", status=IntentStatus.DONE, reservation_id="cr-1", jobs=("a",), sent=NOW - 3 * HOUR)
+    refused = intent("k2", request=growth, status=status, reservation_id="cr-1", jobs=("b",), sent=NOW - 2 * HOUR)
+    seen = world(job("a"), job("b"), offers=(offer(), DEAR), reservations=(held(),), intents=(mine, refused))
+    assert sum(added(action) for action in decide(seen, policy()).changes) == 1
