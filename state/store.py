@@ -26,11 +26,12 @@ from state.conclude import allowed, holding_after, tells_more
 from state.database import engine_for, in_plain_words, make_file
 from state.encode import from_us, to_text, to_us
 from state.entries import Applied, Concluded, Entry, Gap, Intended, Kind, Used
+from state.lag import made_whole
 from state.mark import mark, marked
 from state.project import contents, rebuild
 from state.schema import ENTRY, HEARTBEAT, META, METADATA, VERSION
 from state.spend import month_spend
-from state.witness import Look, changes, missing, ours, use_of
+from state.witness import Look, changes, confirms, ours, use_of
 from state.write import append, looked, watch
 
 T = TypeVar("T")
@@ -248,9 +249,22 @@ class Store:
             append(connection, now, kind, body, run_id=run_id) for kind, body in changes(listed, known, intents, look)
         ]
         watch(connection, view, self.lineage)
-        if look.complete and not missing(listed, known, look):
+        if confirms(listed, known, look):
             looked(connection, view.scope, look.began)
         return news
+
+    def made_whole(
+        self, views: Iterable[ScopeView], now: datetime, *, window: timedelta = VISIBILITY_WINDOW
+    ) -> tuple[ScopeView, ...]:
+        """Listings with our own changes of the last `window` in them, which the clouds may not show yet.
+
+        Deciding rests on these, never on the bare listings. Nothing is written.
+        """
+        return self._ask(
+            lambda connection: tuple(
+                made_whole(view, reads.holdings(connection, view.scope), Look.of(view, now, window)) for view in views
+            )
+        )
 
     def record_applied(self, plan: Plan, now: datetime) -> None:
         """Commit that the plan ran to its end. A plan without changes leaves no trace."""

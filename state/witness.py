@@ -61,6 +61,12 @@ def changes(
     yield from (_gone(holding, look) for holding in missing(listed, known, look) if not look.lags(holding))
 
 
+def confirms(listed: tuple[Reservation, ...], known: Mapping[str, Holding], look: Look) -> bool:
+    """Whether all that is held there was really seen as it is: nothing missing, nothing that may be lagging."""
+    lagging = any(look.lags(holding) for holding in known.values())
+    return look.complete and not lagging and not missing(listed, known, look)
+
+
 def missing(listed: tuple[Reservation, ...], known: Mapping[str, Holding], look: Look) -> list[Holding]:
     """Held as far as we knew, and not in a complete listing."""
     if not look.complete:

@@ -22,7 +22,6 @@ from broker.model.request import ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Trust
 from broker.settle import settle
-from providers.base import VISIBILITY_WINDOW as LAG
 from providers.base import Provider, ProviderError
 from state.lock import Lock
 from state.store import Store
@@ -87,7 +86,12 @@ def look(cloud: Cloud, provider: Provider, now: datetime) -> tuple[ScopeView, ..
 
 def decide(world: World, store: Store, views: Sequence[ScopeView]) -> Plan:
     """What is missing is bought, in place where one may grow; what is too much is given back; unknown is held."""
-    held = _held(world, store, views)
+    held = [
+        r
+        for view in store.made_whole(views, world.now)
+        for r in view.reservations
+        if r.owner and r.owner.lineage == store.lineage and r.state.supplies and r.count
+    ]
     trusted = all(view.trust is Trust.COMPLETE for view in views)
     short = world.want - sum(r.count for r in held) - sum(_pending(i) for i in store.intents(open_only=True))
     identity = f"{store.lineage}/{store.serial}/{world.now}/{world.want}"
@@ -104,14 +108,6 @@ def decide(world: World, store: Store, views: Sequence[ScopeView]) -> Plan:
         policy_digest="",
         actions=actions,
     )
-
-
-def _held(world: World, store: Store, views: Sequence[ScopeView]) -> list[Reservation]:
-    """What is listed as ours; where a call of ours is so recent that a listing may lag, what the ledger says."""
-    held = {r.id: r for view in views for r in view.reservations if r.owner and r.owner.lineage == store.lineage}
-    changed = {i.outcome.reservation_id for i in store.intents() if i.outcome and world.now <= i.outcome.at + LAG}
-    held |= {r.id: r for r in store.reservations() if r.id in changed}
-    return [r for r in held.values() if r.state.supplies and r.count]
 
 
 def _pending(intent: Intent) -> int:

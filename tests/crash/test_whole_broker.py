@@ -102,8 +102,9 @@ class Site:
 
     def run(self, checkpoint: Checkpoint) -> None:
         """In a process of its own: what is patched here is patched there alone."""
-        acting.carry_out = partial(apply, checkpoint=checkpoint)  # type: ignore[assignment]
-        acting.settle = partial(settle, checkpoint=checkpoint)  # type: ignore[assignment]
+        vars(acting).update(
+            carry_out=partial(apply, checkpoint=checkpoint), settle=partial(settle, checkpoint=checkpoint)
+        )
         config = load(self.config, flags={}, env={})
         with ExitStack() as closing:
             place = Workplace(config, FixedClock(self.now), closing, read_only=False)
