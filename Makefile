@@ -28,10 +28,13 @@ crash: setup ## kill, lose, refuse and delay at every boundary of apply, on all 
 bench: setup ## CPU time and memory as ratios, with bars
 	$(PY) -m pytest -m bench -s
 
+bench-sia: setup ## the allocator on the public traces (BROKER_TRACES=folder): each figure beside its bar
+	$(PY) -m pytest -m bench -s tests/backtest
+
 lint: setup ## ruff, mypy --strict, import-linter
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
-.PHONY: help setup demo test test-deep crash bench lint
+.PHONY: help setup demo test test-deep crash bench bench-sia lint
 .DEFAULT_GOAL := help

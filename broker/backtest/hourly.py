@@ -204,7 +204,8 @@ class _Play:
             self._order(at, self.rule.goal(hour), hour.capacity)
 
     def _order(self, at: float, goal: int, holds: int) -> None:
-        self.state.pool[0]["hold"] = round(self.setting.hold_share * goal)
+        if self.advise is None:
+            self.state.pool[0]["hold"] = round(self.setting.hold_share * goal)
         if goal < holds:
             self._push(at, goal, raises=0)
         elif goal > holds and self.chance.random() >= self.setting.failure:

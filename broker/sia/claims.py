@@ -205,7 +205,7 @@ def note_misses(s: State, now: float) -> None:
 
 @kernel
 def measure_claims(s: State) -> None:
-    """UNMET: claimed and not held. CLAIMED: the claims G. SHORT: by how much G exceeds capacity."""
+    """Update the pool's `unmet`, `claimed` and `short`."""
     unmet, claimed = 0, s.pool[0].owed_all
     for i in range(s.pool[0].active):
         v = s.active[i]

@@ -96,6 +96,7 @@ class Pool:
     coming: int = 0  # busy slots that are draining
     hold: int = 0  # held back from lending
     extra: int = 0  # slots of elastic jobs above what they asked for
+    elastic: int = 0  # jobs that can use more than they asked for
     runs: int = 0  # length of State.running
     logged: int = 0  # length of the log
     active: int = 0  # length of State.active

@@ -29,11 +29,17 @@ def spare(s: State) -> int:
 
 
 @kernel
+def missing(s: State) -> bool:
+    """Whether claims and hold-back exceed what is free or coming. Nobody is stopped for capacity that goes back."""
+    pool = s.pool[0]
+    return s.on[GUARD] > 0 and pool.capacity - pool.busy + pool.coming < pool.unmet + pool.hold
+
+
+@kernel
 def reclaim(s: State, now: float) -> bool:
     """Call slots back for claims, and before them for the hold-back. True if slots may have come free at once."""
     shrunk = False
-    going = s.pool[0].capacity - min(s.pool[0].capacity, s.pool[0].goal)  # given back in time; nobody is stopped for it
-    while s.on[GUARD] and spare(s) + going + s.pool[0].coming < 0:
+    while missing(s):
         j = most_expanded(s, 0.0, now)
         if j == NOBODY:
             j = most_expanded(s, -NEVER, now)
@@ -159,12 +165,19 @@ def preempt(s: State, j: int, now: float) -> None:
 
 @kernel
 def lend(s: State, now: float) -> None:
-    """Queued jobs of any tenant start early; what is left makes elastic jobs larger."""
+    """Queued jobs of any tenant start early; what is left is for elastic jobs."""
     best = next_loan(s, spare(s))
     while best != NOBODY:
         queue_leave(s, best)
         start_early(s, best, now)
         best = next_loan(s, spare(s))
+    if s.pool[0].elastic > 0:
+        use_elastic(s, now)
+
+
+@kernel
+def use_elastic(s: State, now: float) -> None:
+    """Shrink jobs that are ahead for one that waits; else make jobs larger."""
     wanted = slots_wanted(s)
     best = most_expanded(s, 0.0, now)
     while best != NOBODY and 0 < wanted - spare(s) - s.pool[0].coming <= s.pool[0].extra:

@@ -65,6 +65,7 @@ def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
     if job.size == len(state.sizes):
         state.sizes.append(NOBODY)
     state.jobs.append(job)
+    state.pool[0].elastic += job.most > job.gpus
     for heap in (state.ends, state.drains, state.queue):
         heap.append(Node())
     state.running.append(NOBODY)

@@ -3,7 +3,7 @@
 Events of one instant come in the order ends, drains done, capacity, submits; then one call of `decide`.
 """
 
-from broker.sia.claims import note_misses, settle_claims
+from broker.sia.claims import measure_claims, note_misses, settle_claims
 from broker.sia.columns import (
     CANCELLED,
     DONE,
@@ -18,7 +18,7 @@ from broker.sia.columns import (
 )
 from broker.sia.compiling import kernel
 from broker.sia.heap import heap_remove
-from broker.sia.lending import lend, reclaim
+from broker.sia.lending import lend, missing, reclaim, spare
 from broker.sia.lists import activate, enqueue, log, queue_leave, running_remove, waiting_remove
 from broker.sia.shadow import service_of, shadow_advance, shadow_join, shadow_leave, shadow_start
 
@@ -175,11 +175,16 @@ def set_capacity(s: State, goal: int) -> None:
 def decide(s: State, now: float) -> None:
     """Grants, reclaims and loans for this instant."""
     shadow_advance(s, now)
-    settle_claims(s, now)
-    while reclaim(s, now):  # slots that came free at once serve claims; whoever is late by it has one from now on
+    if s.pool[0].active > 0:
         settle_claims(s, now)
-    note_misses(s, now)
-    lend(s, now)
+    else:
+        measure_claims(s)
+    while missing(s) and reclaim(s, now):  # slots that came free at once serve claims; who is late by it has one too
+        settle_claims(s, now)
+    if s.pool[0].active > 0:
+        note_misses(s, now)
+    if spare(s) > 0 or s.pool[0].extra > 0:
+        lend(s, now)
     give_back(s)
     s.pool[0].peak = max(s.pool[0].peak, s.pool[0].claimed, s.pool[0].demand)
 

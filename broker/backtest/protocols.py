@@ -1,0 +1,147 @@
+"""The two protocols that the allocator is judged by, and the baselines beside it, on any trace."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from broker.backtest.advice import LearnedHold
+from broker.backtest.covering import Covering, Given, Rises
+from broker.backtest.entitlements import from_concurrency, from_offered_load
+from broker.backtest.fifo import static_starts
+from broker.backtest.hourly import HOUR_S, CapacityRule, Outcome, Setting, replay_naive, replay_sia
+from broker.backtest.metrics import Comparison, compare
+from broker.backtest.trace import Floats, Ints, Trace
+from broker.sia.columns import GUARD
+from broker.sia.holdback import HoldBack
+from broker.sia.state import Rules
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knobs:
+    """Capacity: `share` of running + queued is covered, and the `quantile` of its rises within `hours`."""
+
+    quantile: float = 0.9
+    hours: int = 8
+    days: float = 7.0
+    share: float = 0.9
+    alpha: float = 0.003
+    learned_hold: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A trace with what its tenants are promised, and their schedule under it."""
+
+    trace: Trace
+    entitlements: Ints
+    static_end: Floats
+
+    @property
+    def total(self) -> int:
+        return int(self.entitlements.sum())
+
+    @property
+    def span_s(self) -> float:
+        return float(self.trace.submit_s[-1] - self.trace.submit_s[0])
+
+    def cost(self, outcome: Outcome) -> float:
+        """GPU-seconds held over those of STATIC, first to last submit."""
+        return outcome.held_s / (self.total * self.span_s)
+
+    def judge(self, outcome: Outcome) -> Comparison:
+        return compare(self.trace.submit_s, self.static_end, outcome.end)
+
+    def judge_halves(self, outcome: Outcome) -> tuple[Comparison, Comparison]:
+        """First and second half of the jobs."""
+        first = np.arange(len(self.trace)) < len(self.trace) // 2
+        one, two = (
+            compare(self.trace.submit_s[half], self.static_end[half], outcome.end[half]) for half in (first, ~first)
+        )
+        return one, two
+
+
+def case_of(trace: Trace, entitlements: Ints) -> Case:
+    ends = static_starts(trace, entitlements) + trace.duration_s
+    return Case(trace=trace, entitlements=entitlements, static_end=ends)
+
+
+def whole_trace(trace: Trace, quantile: float = 0.90) -> Case:
+    """Entitlements from each tenant's own concurrency: the philly-90 protocol."""
+    return case_of(trace, from_concurrency(trace, quantile))
+
+
+def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
+    """Two weeks at fixed capacity: the philly-60 protocol."""
+    first_s, last_s = first_day * DAY_S, last_day * DAY_S
+    inside = trace.pick((trace.submit_s >= first_s) & (trace.submit_s < last_s))
+    return case_of(inside, from_offered_load(inside, first_s, last_s))
+
+
+def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
+    """SIA with capacity decided once an hour."""
+    advise = _learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    return replay_sia(case.trace, case.entitlements, case.total, setting, _covering(case, knobs, case.total), advise)
+
+
+def run_fixed(case: Case, setting: Setting, alpha: float = 0.001) -> Outcome:
+    """SIA with all that is promised held."""
+    return replay_sia(case.trace, case.entitlements, case.total, setting, None, _learned(case, setting.rules, alpha))
+
+
+def run_adaptive_naive(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
+    """Pooled FIFO; its capacity covers running + queued and their rises."""
+    return replay_naive(case.trace, case.total, setting, _covering(case, replace(knobs, share=1.0), 10**9))
+
+
+def run_naive_on(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
+    """Pooled FIFO on the capacity that another policy held, hour by hour."""
+    return replay_naive(case.trace, case.total, replace(setting, lead_s=0.0), Given(outcome.curve))
+
+
+def run_naive_mean(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
+    """Pooled FIFO at the mean capacity of another policy."""
+    return replay_naive(case.trace, int(case.cost(outcome) * case.total), setting)
+
+
+def _covering(case: Case, knobs: Knobs, most: int) -> CapacityRule:
+    rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days)
+    return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
+
+
+def _learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
+    windows = max(1, round(HOUR_S / max(rules.reclaim_s, 1.0)))
+    return LearnedHold(HoldBack(capacity=case.total, windows=windows, alpha=alpha))
+
+
+# What is left out or made worse, for tables that say which part buys what.
+ABLATIONS = ("no hold-back", "no shadow guard", "no preemption limit", "claims covered only", "loans in order of submit")
+
+
+def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Outcome:
+    """One part of SIA switched off; the rest as in `run_moving`."""
+    if name == "no hold-back":
+        return run_moving(case, replace(setting, hold_share=0.0), replace(knobs, learned_hold=False))
+    if name == "no shadow guard":
+        return run_moving(case, _with(setting, off=frozenset({GUARD})), knobs)
+    if name == "no preemption limit":
+        return run_moving(case, _with(setting, most_preemptions=10**6), knobs)
+    if name == "claims covered only":
+        return run_moving(case, setting, replace(knobs, share=0.0))
+    if name == "loans in order of submit":
+        return replay_sia(
+            case.trace,
+            case.entitlements,
+            case.total,
+            _with(setting, shortest_first=False),
+            _covering(case, knobs, case.total),
+            _learned(case, setting.rules, knobs.alpha),
+            case.trace.submit_s,
+        )
+    raise ValueError(f"unknown ablation {name!r}, known: {ABLATIONS}")
+
+
+def _with(setting: Setting, **changes: object) -> Setting:
+    rules = replace(setting.rules, **changes)  # type: ignore[arg-type]
+    return replace(setting, rules=rules)
