@@ -116,7 +116,13 @@ def _learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
 
 
 # What is left out or made worse, for tables that say which part buys what.
-ABLATIONS = ("no hold-back", "no shadow guard", "no preemption limit", "claims covered only", "loans in order of submit")
+ABLATIONS = (
+    "no hold-back",
+    "no shadow guard",
+    "no preemption limit",
+    "claims covered only",
+    "loans in order of submit",
+)
 
 
 def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Outcome:
