@@ -1,8 +1,12 @@
 """What an outcome makes of the reservation that the request was about. Pure."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 import msgspec
 
 from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.ledger import CountStep
 from broker.model.request import ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from state.entries import Holding
@@ -22,8 +26,13 @@ def tells_more(intent: Intent, outcome: Outcome) -> bool:
 
 
 def holding_after(
-    intent: Intent, outcome: Outcome, reservation: Reservation | None, known: Holding | None
+    intent: Intent,
+    outcome: Outcome,
+    reservation: Reservation | None,
+    known: Holding | None,
+    others: Iterable[Intent] = (),
 ) -> Holding | None:
+    """`others` are open intents: what they ask of the same reservation may have held until this."""
     if reservation is None:
         return None
     if isinstance(intent.request, ReserveRequest):
@@ -33,12 +42,25 @@ def holding_after(
     reservation = _as_known(before.reservation, reservation)
     price = price_of(intent) if isinstance(intent.request, ResizeRequest) and intent.request.grows else None
     steps = moved(before.steps, reservation, earliest=intent.sent, latest=outcome.at, price=price)
+    if len(steps) > len(before.steps):
+        steps = (*steps[:-1], *_doubts(before, intent, others, steps[-1].latest), steps[-1])
     return Holding(
         reservation=reservation,
         steps=steps if reservation.billed_until or outcome.status.open else widened(steps, intent.sent),
         confirmed=outcome.at,
         changed=outcome.at,
     )
+
+
+def _doubts(before: Holding, intent: Intent, others: Iterable[Intent], latest: datetime) -> list[CountStep]:
+    """Counts that may have held: set by a request whose effect was not seen before the next change."""
+    last = before.steps[-1]
+    return [
+        msgspec.structs.replace(last, count=request.to_count, earliest=max(other.sent, last.earliest), latest=latest)
+        for other in others
+        if other.key != intent.key and isinstance(request := other.request, ResizeRequest)
+        if request.reservation_id == before.reservation.id and request.place.scope == before.reservation.place.scope
+    ]
 
 
 def _as_known(before: Reservation, after: Reservation) -> Reservation:

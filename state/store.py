@@ -213,7 +213,7 @@ class Store:
                 return False
             scope = intent.request.place.scope
             known = reads.holdings(connection, scope).get(reservation.id) if reservation else None
-            holding = holding_after(intent, outcome, reservation, known)
+            holding = holding_after(intent, outcome, reservation, known, reads.open_intents(connection))
             body = Concluded(key=key, outcome=outcome, holding=holding)
             append(connection, outcome.at, Kind.OUTCOME, body, run_id=intent.run_id)
             if holding and not known:

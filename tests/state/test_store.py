@@ -13,6 +13,7 @@ from broker.model.ledger import Heartbeat
 from broker.model.request import ReleaseRequest, ResizeRequest
 from broker.model.reservation import ReservationState
 from broker.model.snapshot import Trust
+from state.cost import cost
 from state.schema import PROJECTIONS
 from state.store import Store
 from tests.state.worlds import HOUR, LINEAGE, MINUTE, PLACE, SCOPE, T0, done, held, intent, view
@@ -211,3 +212,14 @@ def test_what_is_partly_unused_is_known_by_level(store: Store) -> None:
         at = T0 + minutes * MINUTE
         store.witness([view(held(used=used), at=at)], at)
     assert [(level.used, level.since) for level in store.idle()] == [(1, T0 + 20 * MINUTE)]
+
+
+def test_a_growth_that_was_never_settled_stays_within_the_bounds_of_cost(store: Store) -> None:
+    bought(store)
+    grow = ResizeRequest(key="k2", lineage=LINEAGE, place=PLACE, reservation_id="res-1", from_count=2, to_count=7)
+    store.intend(intent("k2", request=grow, sent=T0 + HOUR))
+    release = ReleaseRequest(key="k3", lineage=LINEAGE, place=PLACE, reservation_id="res-1")
+    store.intend(intent("k3", request=release, sent=T0 + 2 * HOUR))
+    store.conclude("k3", done(T0 + 2 * HOUR), reservation=held(state=ReservationState.RELEASED))
+    found = cost(store.count_steps(), T0, T0 + 3 * HOUR)
+    assert (found.low, found.high) == (round((2 * 2 - 2 / 60) * 10_000_000), (2 + 7) * 10_000_000)
