@@ -1,5 +1,6 @@
 """`apply`, `run`, `release`: under the lock, settle what is open, look, and only then do what the plan says."""
 
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ import msgspec
 
 from broker.apply import ApplyResult, admit
 from broker.apply import apply as carry_out
-from broker.errors import Exit, UsageError
+from broker.errors import Exit, StateError, UsageError
 from broker.events import Acted, Decided, Ended, FoundOut, Looked, News, Refused, Short, Tell
 from broker.guard import guard
 from broker.model.intent import IntentStatus
@@ -28,6 +29,9 @@ from broker.workplace import Workplace
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock
+
+ROOM_BYTES = 16 * 2**20
+"""What must be free beside the state before a run begins: some thousand entries and their journal."""
 
 Confirm = Callable[[Plan, Planned | None], bool]
 """Show the plan (with what it was made from, where it was made now) and ask."""
@@ -120,10 +124,19 @@ def _guarded_release(
 
 @contextmanager
 def _turn(place: Workplace, command: str) -> Iterator[str]:
-    """Hold the lock, under a run id of its own."""
+    """Hold the lock, under a run id of its own; where outcomes could not be written, nothing is begun."""
+    _room(place.config.state)
     timeout = place.config.lock_timeout
     with Lock(place.config.state, command=command, now=place.clock.now(), timeout=timeout):
         yield uuid.uuid4().hex[:12]
+
+
+def _room(state: Path) -> None:
+    """Raises StateError where the disk could not take a run's entries: a purchase must not outlive its record."""
+    free = shutil.disk_usage(state.parent).free if state.parent.exists() else ROOM_BYTES
+    if free < ROOM_BYTES:
+        what = f"the disk of {state} is full: {free // 2**20} MiB are left, {ROOM_BYTES // 2**20} are wanted"
+        raise StateError(what, next_step="Free some space and run again; nothing was done and nothing is lost")
 
 
 def _policy(place: Workplace, limits: Limits) -> Policy:
@@ -211,13 +224,29 @@ def _done(place: Workplace, tell: Tell, made: Planned, run_id: str, command: str
         code = _nothing(tell, made)
         _beat(place, run_id, command, "nothing to do")
         return code
-    done = carry_out(made.plan, place.store, place.providers, place.clock, run_id=run_id)
+    done = _carried_out(place, made.plan, run_id)
     for result in done.results:
         tell(Acted(result=result))
     ended = _ended(made, done)
     tell(ended)
     _beat(place, run_id, command, f"{ended.done} of {len(done.results)} done")
     return Exit(ended.exit_code)
+
+
+class UnrecordedError(StateError):
+    """Something was sent, and the ledger could not take its outcome: the intent is there, and is settled later."""
+
+    exit = Exit.PARTLY_DONE
+
+
+def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
+    try:
+        return carry_out(made, place.store, place.providers, place.clock, run_id=run_id)
+    except StateError as error:
+        if not place.store.intents(open_only=True):
+            raise
+        next_step = f"{error.next_step}; the next run finds out what became of what was sent"
+        raise UnrecordedError(error.what, next_step=next_step) from error
 
 
 def _beat(place: Workplace, run_id: str, command: str, summary: str) -> None:
