@@ -81,18 +81,18 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
-    advise = _learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
-    return replay_sia(case.trace, case.entitlements, case.total, setting, _covering(case, knobs, case.total), advise)
+    advise = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    return replay_sia(case.trace, case.entitlements, case.total, setting, covering(case, knobs, case.total), advise)
 
 
 def run_fixed(case: Case, setting: Setting, alpha: float = 0.001) -> Outcome:
     """SIA with all that is promised held."""
-    return replay_sia(case.trace, case.entitlements, case.total, setting, None, _learned(case, setting.rules, alpha))
+    return replay_sia(case.trace, case.entitlements, case.total, setting, None, learned(case, setting.rules, alpha))
 
 
 def run_adaptive_naive(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """Pooled FIFO; its capacity covers running + queued and their rises."""
-    return replay_naive(case.trace, case.total, setting, _covering(case, replace(knobs, share=1.0), 10**9))
+    return replay_naive(case.trace, case.total, setting, covering(case, replace(knobs, share=1.0), 10**9))
 
 
 def run_naive_on(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
@@ -105,12 +105,12 @@ def run_naive_mean(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
     return replay_naive(case.trace, int(case.cost(outcome) * case.total), setting)
 
 
-def _covering(case: Case, knobs: Knobs, most: int) -> CapacityRule:
+def covering(case: Case, knobs: Knobs, most: int) -> CapacityRule:
     rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days)
     return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
 
 
-def _learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
+def learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
     windows = max(1, round(HOUR_S / max(rules.reclaim_s, 1.0)))
     return LearnedHold(HoldBack(capacity=case.total, windows=windows, alpha=alpha))
 
@@ -141,8 +141,8 @@ def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Outcome:
             case.entitlements,
             case.total,
             _with(setting, shortest_first=False),
-            _covering(case, knobs, case.total),
-            _learned(case, setting.rules, knobs.alpha),
+            covering(case, knobs, case.total),
+            learned(case, setting.rules, knobs.alpha),
             case.trace.submit_s,
         )
     raise ValueError(f"unknown ablation {name!r}, known: {ABLATIONS}")

@@ -1,0 +1,154 @@
+"""A backtest as text and as one self-contained HTML page with plots drawn in SVG."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from broker.backtest.analysis import StaticUse
+from broker.backtest.command import Backtest, Policy
+from broker.backtest.trace import Floats
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 60, 40
+_COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad", "#b7791f", "#555555", "#d35f9c")
+_OVER = ("P(>1.05)", "P(>1.1)", "P(>1.5)", "P(>2)")
+_COLUMNS = ("policy", "cost", "latency s", "x static", *_OVER, "latest s", "called back")
+Line = tuple[str, Floats, Floats]
+
+
+def as_text(found: Backtest) -> str:
+    """The table, and what stands beside it."""
+    rows = [_COLUMNS, *(_row(name, policy) for name, policy in found.policies.items())]
+    return "\n".join([_title(found), "", *_aligned(rows), "", *_remarks(found)])
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+
+
+def _title(found: Backtest) -> str:
+    case = found.case
+    return (
+        f"{found.source}: {len(case.trace)} jobs, {len(case.trace.tenants)} tenants, {case.total} GPUs promised, "
+        f"{case.span_s / 86_400:.1f} days"
+    )
+
+
+def _row(name: str, policy: Policy) -> tuple[str, ...]:
+    judged = policy.comparison
+    return (
+        name,
+        f"{policy.cost_vs_static:.3f}",
+        f"{judged.mean_latency_s:,.0f}",
+        f"{judged.latency_ratio:.2f}",
+        *(f"{p:.3%}" for p in judged.p_slowdown_over.values()),
+        f"{judged.largest_delay_s:,.0f}",
+        str(policy.outcome.preemptions if policy.outcome else 0),
+    )
+
+
+def _remarks(found: Backtest) -> list[str]:
+    remarks = [f"STATIC waits {found.static_wait_s:,.0f} s on average."]
+    if found.recorded_wait_s is not None:
+        remarks.append(f"The trace records waits of {found.recorded_wait_s:,.0f} s on average.")
+    sia = found.policies["sia"].outcome
+    if sia is not None and sia.short_s > 0:
+        remarks.append(f"Claims exceeded capacity for {sia.short_s / 3600:.1f} h: there the bound is not promised.")
+    remarks += [f"{count} rows {reason}" for reason, count in found.notes.items()]
+    return remarks
+
+
+def use_as_text(use: StaticUse) -> str:
+    """What static allocation promises, uses and leaves idle."""
+    rows: list[tuple[str, ...]] = [("tenant", "promised", "used", "idle", "waited", "lendable")]
+    for t in use.tenants:
+        rows.append((t.tenant, *(f"{x:,.0f}" for x in (t.promised, t.used, t.idle, t.waited, t.lendable))))
+    closing = f"GPU-hours. {use.lendable_share:.1%} of what is idle could be lent to jobs that wait."
+    return "\n".join([*_aligned(rows), "", closing])
+
+
+def as_html(found: Backtest, frontier: Sequence[tuple[str, float, float]] = ()) -> str:
+    """`frontier`: (name, cost, P(> 1.1)) of more runs; the policies of the table are always in it."""
+    submit = found.case.trace.submit_s
+    reference = found.case.static_end - submit
+    latency, slowdown = [], []
+    for name, policy in found.policies.items():
+        seconds = policy.end - submit
+        good = np.isfinite(seconds) & np.isfinite(reference) & (reference > 0)
+        latency.append(_beyond(name, seconds[good]))
+        slowdown.append(_beyond(name, (seconds / np.where(reference > 0, reference, 1))[good]))
+    points = [*frontier, *((n, p.cost_vs_static, p.comparison.p_slowdown_over[1.1]) for n, p in found.policies.items())]
+    parts = [
+        f"<pre>{escape(as_text(found))}</pre>",
+        _plot("Share of jobs with a latency above x seconds", latency, log_x=True),
+        _plot("Share of jobs with a slowdown above x", slowdown, log_x=True),
+        _plot("GPUs held, mean of each hour, by day", _capacity(found), log_y=False),
+        _plot("P(slowdown > 1.1) against cost", [(n, np.array([c]), np.array([max(p, 1e-6)])) for n, c, p in points]),
+    ]
+    head = "<meta charset='utf-8'><title>Backtest</title><style>body{font-family:sans-serif;margin:2em}</style>"
+    return f"<!doctype html><html><head>{head}</head><body>{''.join(parts)}</body></html>\n"
+
+
+def _beyond(name: str, values: Floats) -> Line:
+    """The share of values above each of 200 of them."""
+    ordered = np.sort(np.maximum(values, 1e-3))
+    at = np.unique(np.linspace(0, len(ordered) - 1, 200).astype(np.int64))
+    return name, ordered[at], np.maximum(1 - at / len(ordered), 1e-6)
+
+
+def _capacity(found: Backtest) -> list[Line]:
+    lines = []
+    for name, policy in found.policies.items():
+        if policy.outcome is None or len(policy.outcome.curve) < 3:
+            continue
+        time, held = np.array(policy.outcome.curve).T
+        lines.append((name, time[1:] / 86_400, np.diff(held) / np.diff(time)))
+    return lines
+
+
+def _plot(title: str, lines: Sequence[Line], *, log_x: bool = False, log_y: bool = True) -> str:
+    if not lines:
+        return ""
+    x = _Scale(np.concatenate([line[1] for line in lines]), _LEFT, _WIDTH - 10, log=log_x)
+    y = _Scale(np.concatenate([line[2] for line in lines]), _HEIGHT - _BOTTOM, 10, log=log_y)
+    drawn = [_drawn(line, x(line[1]), y(line[2]), _COLOURS[k % len(_COLOURS)], k) for k, line in enumerate(lines)]
+    ticks = [*_ticks(1, x, log=log_x), *_ticks(2, y, log=log_y)]
+    body = "".join([*ticks, *drawn])
+    size = f"width='{_WIDTH + 220}' height='{_HEIGHT}' role='img' aria-label='{escape(title)}'"
+    return f"<h2>{escape(title)}</h2><svg {size} font-size='11'>{body}</svg>"
+
+
+class _Scale:
+    """Data to pixels."""
+
+    def __init__(self, data: Floats, begin: float, end: float, *, log: bool) -> None:
+        self.log, self.begin, self.end = log, begin, end
+        values = self._of(data)
+        self.low, self.high = float(values.min()), float(values.max())
+
+    def _of(self, data: Floats) -> Floats:
+        return np.asarray(np.log10(np.maximum(data, 1e-9)) if self.log else data, dtype=np.float64)
+
+    def __call__(self, data: Floats) -> Floats:
+        share = (self._of(data) - self.low) / max(self.high - self.low, 1e-12)
+        return np.asarray(self.begin + share * (self.end - self.begin))
+
+
+def _drawn(line: Line, x: Floats, y: Floats, colour: str, row: int) -> str:
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    mark = f"<circle cx='{x[0]:.1f}' cy='{y[0]:.1f}' r='4' fill='{colour}'/>" if len(x) == 1 else ""
+    name = f"<text x='{_WIDTH + 5}' y='{15 + 14 * row}' fill='{colour}'>{escape(line[0])}</text>"
+    return f"<polyline fill='none' stroke='{colour}' points='{points}'/>{mark}{name}"
+
+
+def _ticks(axis: int, scale: _Scale, *, log: bool) -> list[str]:
+    low, high = scale.low, scale.high
+    at = np.arange(np.ceil(low), np.floor(high) + 1) if log else np.linspace(low, high, 6)
+    values = 10.0**at if log else at
+    texts = []
+    for value, pixel in zip(values, scale(np.asarray(values)), strict=True):
+        place = f"x='{pixel:.0f}' y='{_HEIGHT - 20}'" if axis == 1 else f"x='5' y='{pixel + 4:.0f}'"
+        texts.append(f"<text {place}>{value:.4g}</text>")
+    return texts

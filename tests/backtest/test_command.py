@@ -1,0 +1,72 @@
+"""`broker backtest` end to end on a small synthetic trace: figures, text, page."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker.backtest.analysis import analyse
+from broker.backtest.command import Backtest, Options, backtest
+from broker.backtest.page import as_html, as_text, use_as_text
+from broker.errors import InputError
+
+HEADER = "job_id,tenant,user,submit_s,duration_s,gpus,wait_s\n"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [f"{i},t{i % 3},u,{i * 400},{600 + i * 7919 % 9000},{1 + i % 4},{i % 50}" for i in range(600)]
+    path = tmp_path_factory.mktemp("trace") / "trace.csv"
+    path.write_text(HEADER + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(trace: Path) -> Backtest:
+    return backtest(Options(trace=trace, failure=0.2, seeds=3, ablations=True))
+
+
+def test_every_policy_has_every_figure(found: Backtest) -> None:
+    document = json.loads(json.dumps(found.document()))
+    expected = {"static", "sia", "naive_fifo", "naive_same_mean", "naive_same_curve", "naive_adaptive"}
+    assert expected <= set(document["policies"])
+    for figures in document["policies"].values():
+        for name in ("mean_latency_s", "latency_ratio", "cost_vs_static", "largest_lag_s", "preemptions"):
+            assert isinstance(figures[name], float | int)
+        for name in ("1_05", "1_1", "1_5", "2"):
+            assert 0 <= figures[f"p_slowdown_over_{name}"] <= 1
+    assert document["policies"]["static"]["latency_ratio"] == 1.0
+    assert document["recorded_mean_wait_s"] == pytest.approx(24.5)
+
+
+def test_seeds_vary_what_failed(found: Backtest) -> None:
+    sia = found.policies["sia"]
+    assert len(sia.seeds) == 2
+    assert len({sia.cost_vs_static, *(cost for _, _, cost in sia.seeds)}) > 1
+
+
+def test_adaptive_naive_costs_no_more_than_sia(found: Backtest) -> None:
+    assert found.policies["naive_adaptive"].cost_vs_static <= found.policies["sia"].cost_vs_static
+
+
+def test_text_and_page(found: Backtest) -> None:
+    text = as_text(found)
+    assert "600 jobs, 3 tenants" in text
+    assert all(name in text for name in found.policies)
+    page = as_html(found, [("more", 0.5, 0.01)])
+    assert page.count("<svg") == 4
+    assert "nan," not in page
+    assert ",nan" not in page
+    assert "http" not in page
+
+
+def test_use_is_a_table(found: Backtest) -> None:
+    text = use_as_text(analyse(found.case.trace, found.case.entitlements))
+    assert "could be lent" in text
+
+
+def test_entitlements_are_given_for_all_or_none(trace: Path) -> None:
+    with pytest.raises(InputError, match="t1, t2"):
+        backtest(Options(trace=trace, entitlements={"t0": 8}))
+    fixed = backtest(Options(trace=trace, entitlements={"t0": 8, "t1": 8, "t2": 8}, fixed_capacity=True))
+    assert fixed.policies["sia"].comparison.largest_delay_s <= 60 + 1e-6
