@@ -104,7 +104,7 @@ def _verb(action: Action) -> str:
 
 
 def _cells(action: Action) -> list[str]:
-    """verb, what, where, GPUs, for how long, rate, idle at worst, how it can be undone."""
+    """verb, what, where, GPUs, for how long, rate, idle at worst, how it can be undone or which one it is."""
     return [
         _verb(action).ljust(7),
         _what(action),
@@ -113,7 +113,7 @@ def _cells(action: Action) -> list[str]:
         f"{action.hours:.0f}h" if action.hours else "",
         "" if isinstance(action, Keep | Extend) else rate(action.usd_per_hour),
         money(action.usd_idle_at_worst) if action.usd_idle_at_worst else "",
-        _undo(action),
+        "  ".join(part for part in (_undo(action), _which(action)) if part),
     ]
 
 
@@ -129,9 +129,11 @@ def _what(action: Action) -> str:
 
 
 def _where(action: Action) -> str:
-    if isinstance(action, Reserve):
-        return str(action.request.place)
-    return f"{action.reservation.place} {action.reservation.id}"
+    return str(action.request.place if isinstance(action, Reserve) else action.reservation.place)
+
+
+def _which(action: Action) -> str:
+    return "" if isinstance(action, Reserve) else action.reservation.id
 
 
 def _gpus(action: Action) -> str:
@@ -234,7 +236,7 @@ def plan_json(plan: Plan, seen: Observed) -> str:
 
 
 def plan_markdown(plan: Plan, seen: Observed) -> str:
-    header = ["Action", "What", "Where", "GPUs", "For", "Rate", "Idle at worst", "Undo", "Why"]
+    header = ["Action", "What", "Where", "GPUs", "For", "Rate", "Idle at worst", "Note", "Why"]
     rows = [
         [cell.strip() for cell in _cells(action)] + ["<br>".join(reason.text for reason in action.reasons)]
         for action in plan.actions
