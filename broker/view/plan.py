@@ -80,7 +80,7 @@ def _problem_lines(seen: Observed, paint: Paint) -> str:
 
 def _actions(plan: Plan, paint: Paint, verbose: bool) -> str:
     shown = [action for action in plan.actions if verbose or not isinstance(action, Keep)]
-    lines = columns([_cells(action) for action in shown], right=frozenset({4, 6, 7}))
+    lines = columns([_cells(action) for action in shown], right=frozenset({4, 5, 6}))
     blocks = [
         "\n".join([_signed(action, line, paint), *_reasons(action)]) for action, line in zip(shown, lines, strict=True)
     ]
