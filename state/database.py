@@ -77,7 +77,7 @@ _WORDS = (
     ("malformed", "{path} is damaged", "restore a backup, or make a new one with: broker state adopt"),
     ("not a database", "{path} is not a state file, or is damaged", "restore a backup, or: broker state adopt"),
     ("no such table", "{path} is not a state file of the broker", "give another --state, or: broker init"),
-    ("disk i/o error", "the disk of {path} failed", "check the disk, then: broker state show --check"),
+    ("disk i/o error", "the disk of {path} failed", "check the disk; restore a backup if the file is damaged"),
 )
 
 
