@@ -10,9 +10,9 @@ from broker.backtest.naive import NaivePool, NaiveState, naive_until
 from broker.backtest.replay import Course, Position, World, replay_until
 from broker.backtest.trace import Floats, Ints, Trace
 from broker.sia.columns import NEVER, Job, State
-from broker.sia.compiling import compiled, to_arrays
+from broker.sia.compiling import compiled, filled, to_arrays
 from broker.sia.heap import Node
-from broker.sia.state import Rules, add_job, new_state
+from broker.sia.state import Rules, new_state, whole_state
 
 HOUR_S = 3600.0
 
@@ -104,40 +104,28 @@ def prepare(
     quick_s: Floats | None = None,
 ) -> tuple[State, World]:
     """Arrays for the compiled replay. Without forecasts, jobs rank by what they have done, and all may be quick."""
-    n = len(trace)
     rules = setting.rules
-    state = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=rules)
-    classes: dict[int, int] = {}
-    typical = (np.full(n, 1000.0) if typical_s is None else typical_s).tolist()
-    quick = (np.full(n, 10.0) if quick_s is None else quick_s).tolist()
-    for j, (tenant, gpus) in enumerate(zip(trace.tenant.tolist(), trace.gpus.tolist(), strict=True)):
-        job = Job(
-            tenant=tenant,
-            gpus=gpus,
-            most=gpus * setting.elastic,
-            speed_power=setting.speed_power,
-            reclaim_s=rules.reclaim_s,
-            restore_s=rules.restore_s,
-            typical_s=typical[j],
-            quick_s=quick[j],
-        )
-        add_job(state, job, classes)
-    return to_arrays(state), _world(trace)
+    job = Job(speed_power=setting.speed_power, reclaim_s=rules.reclaim_s, restore_s=rules.restore_s)
+    jobs = filled(job, len(trace))
+    jobs["tenant"], jobs["gpus"], jobs["most"] = trace.tenant, trace.gpus, trace.gpus * setting.elastic
+    jobs["typical_s"] = 1000.0 if typical_s is None else typical_s
+    jobs["quick_s"] = 10.0 if quick_s is None else quick_s
+    empty = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=rules)
+    return whole_state(empty, jobs), _world(trace)
 
 
 def _world(trace: Trace) -> Any:
-    n = len(trace)
     hours = int((trace.submit_s[-1] - trace.submit_s[0]) // HOUR_S) + 4
-    courses = zip(trace.submit_s.tolist(), trace.duration_s.tolist(), strict=True)
-    world = World(
-        plan=[Course(submit=submit, duration=duration) for submit, duration in courses],
-        finish=[Node() for _ in range(n)],
-        capacity_at=[0.0] * hours,
-        capacity=[0] * hours,
-        raises=[0] * hours,
-        position=[Position()],
+    plan = filled(Course(), len(trace))
+    plan["submit"], plan["duration"] = trace.submit_s, trace.duration_s
+    return World(
+        plan=plan,
+        finish=filled(Node(), len(trace)),
+        capacity_at=np.zeros(hours),  # type: ignore[arg-type]
+        capacity=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
+        raises=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
+        position=filled(Position(), 1),
     )
-    return to_arrays(world)
 
 
 class _Play:

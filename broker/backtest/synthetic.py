@@ -49,6 +49,8 @@ def _tenant(rows: Rows, tenant: int, jobs_a_day: float, made: Recipe, chance: np
     activity = chance.dirichlet(np.full(made.users_a_tenant, 0.6))
     phase_h = chance.uniform(-3.0, 3.0)
     leaders = _moments(jobs_a_day * _leaders_a_job(made), phase_h, made, chance)
+    if not len(leaders):
+        return
     count = np.where(
         chance.random(len(leaders)) < _burst_chance(made), 1 + chance.geometric(1 / made.burst_size, len(leaders)), 1
     )

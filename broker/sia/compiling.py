@@ -62,11 +62,22 @@ def to_arrays(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     if value and is_dataclass(value[0]):
-        names = [field.name for field in fields(value[0])]
-        dtype = [(name, np.float64 if type(getattr(value[0], name)) is float else np.int64) for name in names]
-        pick = attrgetter(*names)
-        return np.array([pick(record) for record in value], dtype=dtype)
+        pick = attrgetter(*(field.name for field in fields(value[0])))
+        return np.array([pick(record) for record in value], dtype=_record_type(value[0]))
     return np.array(value)
+
+
+def filled(record: Any, length: int) -> Any:
+    """A record array of `length` copies of a dataclass instance."""
+    import numpy as np
+
+    values = tuple(getattr(record, field.name) for field in fields(record))
+    return np.full(length, np.array(values, dtype=_record_type(record)))
+
+
+def _record_type(record: Any) -> list[tuple[str, str]]:
+    names = [field.name for field in fields(record)]
+    return [(name, "f8" if type(getattr(record, name)) is float else "i4") for name in names]
 
 
 def _to_lists(value: Any) -> Any:

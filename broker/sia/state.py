@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from broker.sia.columns import NOBODY, SWITCHES, Job, Pool, State, Tenant
+from broker.sia.compiling import filled, to_arrays
 from broker.sia.heap import Node
 from broker.sia.step import promise_all
 
@@ -72,3 +74,18 @@ def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
     for log in (state.log_job, state.log_kind):
         log.extend((0, 0, 0, 0))
     return len(state.jobs) - 1
+
+
+def whole_state(state: State, jobs: Any) -> State:
+    """The state as arrays, with all jobs of a replay at once; `jobs` is a record array, in order of submit."""
+    import numpy as np
+
+    columns: dict[str, Any] = {}
+    sizes, jobs["size"] = np.unique(jobs["gpus"], return_inverse=True)
+    state.pool[0].elastic = int(np.sum(jobs["most"] > jobs["gpus"]))
+    arrays: State = to_arrays(state)
+    node, count = Node(), len(jobs)
+    columns |= {name: filled(node, count) for name in ("ends", "drains", "queue")}
+    columns |= {name: np.zeros(4 * count + 16, dtype=np.int64) for name in ("log_job", "log_kind")}
+    columns |= {"jobs": jobs, "running": np.full(count, NOBODY), "sizes": np.full(len(sizes), NOBODY)}
+    return arrays._replace(**columns)
