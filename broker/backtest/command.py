@@ -1,6 +1,6 @@
 """`broker backtest`: a trace under SIA and the baselines, as values that a view can print."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from broker.backtest.protocols import (
 from broker.backtest.readers import read_trace
 from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Floats, Trace
-from broker.errors import InputError
+from broker.errors import InputError, UsageError
 from broker.sia.state import Rules
 
 _BISECTIONS = 6
@@ -107,6 +107,19 @@ class Backtest:
             "static_mean_wait_s": self.static_wait_s,
             "policies": {name: policy.figures() for name, policy in self.policies.items()},
         }
+
+
+def parse_entitlements(given: Sequence[str]) -> dict[str, int]:
+    """TENANT=GPUS, one each."""
+    parsed = {}
+    for text in given:
+        tenant, _, gpus = text.rpartition("=")
+        if not tenant or not gpus.isdigit():
+            raise UsageError(
+                f"--entitlement {text!r} is not TENANT=GPUS", next_step="For example: --entitlement nlp=64"
+            )
+        parsed[tenant] = int(gpus)
+    return parsed
 
 
 def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> Backtest:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from broker import __version__
-from broker.cli import act, look, setup, state
+from broker.cli import act, look, replay, setup, state
 from broker.cli.common import with_common
 
 
@@ -36,3 +36,4 @@ setup.add_to(app)
 look.add_to(app)
 act.add_to(app)
 state.add_to(app)
+replay.add_to(app)

@@ -1,0 +1,85 @@
+"""`backtest`: a job trace under SIA and the baselines."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker.cli.common import Common, command
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "backtest", ("broker backtest trace.csv.gz --html page.html", "broker backtest --synthetic 1 --json"))(
+        _backtest
+    )
+
+
+def _backtest(
+    common: Common,
+    trace: Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")] = None,
+    how: Annotated[str, typer.Option("--format", help="auto, columns, swf, helios or philly.")] = "auto",
+    synthetic: Annotated[int, typer.Option("--synthetic", help="Seed of the trace made up when none is given.")] = 0,
+    entitlement: Annotated[
+        list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
+    ] = None,
+    entitlement_quantile: Annotated[
+        float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
+    ] = 0.90,
+    reclaim: Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")] = 60.0,
+    restore: Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")] = 120.0,
+    lead: Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")] = 600.0,
+    failure: Annotated[
+        float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
+    ] = 0.0,
+    elastic: Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")] = 1,
+    quantile: Annotated[
+        float, typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover.")
+    ] = 0.9,
+    horizon: Annotated[int, typer.Option("--horizon", min=1, help="Hours within which demand may rise.")] = 8,
+    days: Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")] = 7.0,
+    share: Annotated[float, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover.")] = 0.9,
+    misses: Annotated[
+        float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
+    ] = 0.003,
+    fixed: Annotated[bool, typer.Option("--fixed", help="Hold all that is promised, all the time.")] = False,
+    ablations: Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")] = False,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")] = 1,
+    analyse: Annotated[bool, typer.Option("--analyse", help="What static allocation leaves idle, by tenant.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write one page with plots.")] = None,
+) -> int:
+    """Replay a job trace: latency, slowdown and cost under SIA, static shares and naive sharing.
+
+    Times in seconds. Nothing is bought and no cloud is asked."""
+    from broker.backtest import command as backtest
+    from broker.backtest.analysis import analyse as use_of
+    from broker.backtest.page import as_html, as_text, use_as_text
+    from broker.backtest.protocols import Knobs
+    from broker.errors import Exit
+    from broker.view.document import document
+
+    options = backtest.Options(
+        trace=trace,
+        format=how,
+        synthetic_seed=synthetic,
+        entitlement_quantile=entitlement_quantile,
+        entitlements=backtest.parse_entitlements(entitlement or []),
+        reclaim_s=reclaim,
+        restore_s=restore,
+        lead_s=lead,
+        failure=failure,
+        elastic=elastic,
+        fixed_capacity=fixed,
+        ablations=ablations,
+        seeds=seeds,
+        knobs=Knobs(quantile=quantile, hours=horizon, days=days, share=share, alpha=misses),
+    )
+    found = backtest.backtest(options)
+    if html is not None:
+        html.write_text(as_html(found), encoding="utf-8")
+    if common.json:
+        common.console.answer(document("backtest", found.document()))
+        return Exit.OK
+    common.console.answer(as_text(found))
+    if analyse:
+        common.console.answer("\n" + use_as_text(use_of(found.case.trace, found.case.entitlements)))
+    return Exit.OK
