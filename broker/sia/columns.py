@@ -117,7 +117,6 @@ class Pool:
     tolerance: float = 0.1
     reach_s: float = 1.0  # longest reclaim
     pause_s: float = 0.0  # reclaim and restore
-    tick: float = 0.0
     # counters
     sensitive: int = 0
     missed: int = 0

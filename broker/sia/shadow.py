@@ -128,10 +128,6 @@ def shadow_start(s: State, v: int, at: float, now: float) -> None:
 
 @kernel
 def shadow_will_end(s: State, j: int, end: float) -> None:
-    """Where decisions fall on ticks, the shadow's followers start on ticks too."""
-    tick = s.pool[0].tick
-    if tick > 0:
-        end = -((-end + TINY_S) // tick) * tick
     s.jobs[j].shadow_end = end
     s.pool[0].shadow_ends = heap_push(s.ends, s.pool[0].shadow_ends, j, end, 0.0)
 

@@ -1,7 +1,8 @@
 """Making a State, and room in it for one job more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from broker.sia.columns import NOBODY, SWITCHES, Job, Pool, State, Tenant
@@ -20,8 +21,12 @@ class Rules:
     most_preemptions: int = 3
     shortest_first: bool = True
     latest_first: bool = False
-    tick_s: float = 0.0
     off: frozenset[int] = frozenset()
+
+    def on_ticks(self, tick_s: float) -> "Rules":
+        """For decisions on ticks only: a reclaim takes whole ones, at least one, and a restore whole ones."""
+        reclaim, restore = max(1, ceil(self.reclaim_s / tick_s)), ceil(self.restore_s / tick_s)
+        return replace(self, reclaim_s=reclaim * tick_s, restore_s=restore * tick_s)
 
 
 def new_state(*, entitlements: Sequence[int], kept: Sequence[int] = (), capacity: int, rules: Rules) -> State:
@@ -57,7 +62,6 @@ def _pool(capacity: int, rules: Rules) -> Pool:
         tolerance=rules.tolerance,
         reach_s=max(rules.reclaim_s, 1.0),
         pause_s=rules.reclaim_s + rules.restore_s,
-        tick=rules.tick_s,
     )
 
 

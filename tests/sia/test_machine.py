@@ -1,5 +1,6 @@
 """The live machine: the replay's decisions, reasons, saving and resuming, refusals."""
 
+import math
 import random
 from collections.abc import Collection
 
@@ -9,7 +10,7 @@ from broker.errors import StateError, UsageError
 from broker.sia.columns import NEVER, RUNNING
 from broker.sia.machine import Decision, Kind, Machine, Request, Terms
 from broker.sia.state import Rules
-from tests.sia.tiny import Instance, draw, play
+from tests.sia.tiny import Instance, draw, play, static_ends
 
 
 def drive(instance: Instance, cuts: Collection[int] = ()) -> tuple[list[float], list[Decision]]:
@@ -160,3 +161,31 @@ def test_a_start_of_the_schedulers_own_is_called_back_when_owed_to_others() -> N
     assert machine.lag_s("b") == -10.0
     machine.submit(60, Request(id="c", tenant="nlp", gpus=4))
     assert [(d.job, d.kind) for d in machine.tick(60)] == [("b", Kind.RECLAIM)]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_decisions_on_ticks_keep_the_bound_rounded_up_to_ticks(seed: int) -> None:
+    """What happens between ticks is seen at the second; STATIC has the same ticks."""
+    rng = random.Random(seed)
+    instance, tick = draw(rng), rng.choice((2, 3, 5))
+    instance.rules = instance.rules.on_ticks(tick)
+    for job in instance.jobs:
+        job.restore_s = instance.rules.restore_s
+        job.reclaim_s = max(1, math.ceil(job.reclaim_s / tick)) * tick
+    terms = {f"t{v}": Terms(entitlement=share) for v, share in enumerate(instance.entitlements)}
+    machine = Machine.new(terms, sum(instance.entitlements), instance.rules)
+    ends, submitted, now, short = [NEVER] * len(instance.jobs), 0, 0, 0
+    while any(end == NEVER for end in ends):
+        for j in range(submitted):
+            if ends[j] == NEVER and _end_of(machine, instance, j) <= now:
+                ends[j] = _end_of(machine, instance, j)
+                machine.end(now, str(j))
+        submitted = _submit(machine, instance, submitted, now)
+        machine.tick(now)
+        short = max(short, machine.state.pool[0].short)
+        now += tick
+    for course in instance.plan:
+        course.submit, course.duration = (math.ceil(x / tick) * tick for x in (course.submit, course.duration))
+    assert short == 0
+    late_by = [e - s for e, s in zip(ends, static_ends(instance, machine.state), strict=True)]
+    assert max(late_by) <= instance.rules.reclaim_s
