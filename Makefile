@@ -29,7 +29,7 @@ bench: setup ## CPU time and memory as ratios, with bars
 	$(PY) -m pytest -m bench -s
 
 bench-sia: setup ## the allocator on the public traces (BROKER_TRACES=folder): each figure beside its bar
-	$(PY) -m pytest -m bench -s tests/backtest
+	$(PY) -m pytest -m bench -s tests/backtest tests/sia
 
 lint: setup ## ruff, mypy --strict, import-linter
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
