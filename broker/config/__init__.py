@@ -2,6 +2,17 @@
 
 from broker.config.clouds import at_endpoints, name_of
 from broker.config.load import load, parse
-from broker.config.types import Config, Origin, QueueSource, SandboxSettings, Setting
+from broker.config.types import Config, Origin, QueueSource, SandboxSettings, ScheduleSettings, Setting
 
-__all__ = ["Config", "Origin", "QueueSource", "SandboxSettings", "Setting", "at_endpoints", "load", "name_of", "parse"]
+__all__ = [
+    "Config",
+    "Origin",
+    "QueueSource",
+    "SandboxSettings",
+    "ScheduleSettings",
+    "Setting",
+    "at_endpoints",
+    "load",
+    "name_of",
+    "parse",
+]

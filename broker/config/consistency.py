@@ -125,7 +125,18 @@ def _tenants(config: Config) -> Iterator[Mistake]:
     month = config.policy.guards.max_usd_per_month
     for index, tenant in enumerate(config.policy.tenants):
         yield from _names_of_nothing(f"tenant[{index}].entitlements", "pool", dict(tenant.entitlements), pools)
+        yield from _names_of_nothing(f"tenant[{index}].max_lent", "pool", dict(tenant.max_lent), pools)
+        yield from _lending(f"tenant[{index}].max_lent", tenant)
         yield from _tenant_budget(f"tenant[{index}].budget_usd_per_month", tenant, month)
+
+
+def _lending(path: str, tenant: Tenant) -> Iterator[Mistake]:
+    promised = dict(tenant.entitlements)
+    for pool, gpus in tenant.max_lent:
+        if gpus > promised.get(pool, 0):
+            yield path, f"{gpus} of {pool} is more than the entitlement of {promised.get(pool, 0)}"
+    if tenant.max_lent and not tenant.lends:
+        yield path, "says how much is lent, and lends = false says nothing is"
 
 
 def _tenant_budget(path: str, tenant: Tenant, month: Decimal | None) -> Iterator[Mistake]:

@@ -10,7 +10,7 @@ from broker.config import clouds, schema
 from broker.config.consistency import contradictions
 from broker.config.reader import Override, Reader
 from broker.config.schema import OVERRIDES
-from broker.config.types import Config, Origin, QueueSource
+from broker.config.types import Config, Origin, QueueSource, ScheduleSettings
 from broker.config.values import nearest
 from broker.errors import ConfigError
 from broker.model.gpu import known, normalise
@@ -91,6 +91,9 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
         providers=clouds.providers(reader, document, sandbox),
         state=located("state"),
         prices=located("prices") if top["prices"] else None,
+        forecast=located("forecast") if top["forecast"] else None,
+        forecast_max_age=top["forecast_max_age"],
+        schedule=ScheduleSettings(**reader.one(schema.SCHEDULE, document.get("schedule", {}), "schedule")),
         freeze_file=located("freeze_file"),
         lock_timeout=top["lock_timeout"],
         sandbox=sandbox,

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from broker.config import values
-from broker.config.types import QueueSource
+from broker.config.types import QueueSource, ScheduleSettings
 from broker.config.values import Parser
 from broker.model.place import ProviderName
 from broker.model.policy import Guards, Mode, Pool, Purchase, Tenant
@@ -44,6 +44,7 @@ _TENANT = Tenant(name="")
 _PURCHASE = Purchase()
 _GUARDS = Guards()
 _REACH = Reach()
+_SCHEDULE = ScheduleSettings()
 
 QUEUE = Section(
     "queue",
@@ -114,6 +115,11 @@ TENANT = Section(
         Key("weight", values.number, "share of what belongs to nobody", _TENANT.weight),
         Key("budget_usd_per_month", values.usd, "none: no limit of its own"),
         Key("entitlements", values.pairs(values.count), "GPUs per pool", ()),
+        Key("lends", values.flag, "`broker schedule` lends what it leaves idle to others", _TENANT.lends),
+        Key("borrows", values.flag, "its jobs may start early on what others leave idle", _TENANT.borrows),
+        Key(
+            "max_lent", values.pairs(values.count), "GPUs per pool lent at most; none for a pool: all that is idle", ()
+        ),
     ),
     many=True,
 )
@@ -150,6 +156,31 @@ PURCHASE = Section(
         Key("targeted", values.flag, "only jobs that name the reservation may use it", _PURCHASE.targeted),
         Key("plan_lifetime", values.some_time, "a saved plan is refused when older", _PURCHASE.plan_lifetime),
         Key("tags", values.pairs(values.text), "put on everything that is bought (GCP: into its description)", ()),
+    ),
+)
+
+SCHEDULE = Section(
+    "schedule",
+    "What `broker schedule` assumes of jobs until it has seen how they behave.",
+    (
+        Key(
+            "reclaim",
+            values.some_time,
+            "time from calling a job back until its slots are free; a slower class of jobs does not borrow",
+            _SCHEDULE.reclaim,
+        ),
+        Key(
+            "restore",
+            values.duration,
+            "work that a called-back job does again, until that was measured for its class",
+            _SCHEDULE.restore,
+        ),
+        Key(
+            "held_jobs_wait",
+            values.flag,
+            "jobs that are held in the queue wait for a grant; false: they are not looked at",
+            _SCHEDULE.held_jobs_wait,
+        ),
     ),
 )
 
@@ -234,11 +265,13 @@ TOP = Section(
         Key("mode", values.choice(Mode), "`observe` never buys, changes or releases", Mode.ACT),
         Key("state", values.text, "the ledger's file", "state.db"),
         Key("prices", values.text, "your own price file; it wins over the built-in table"),
+        Key("forecast", values.text, "your own forecast of demand, which takes part in `broker forecast`"),
+        Key("forecast_max_age", values.some_time, "an older one of yours is not used", values.duration("26h")),
         Key("freeze_file", values.text, "while this file exists, nothing is bought, changed or released", "FREEZE"),
         Key("lock_timeout", values.duration, "how long to wait for another run", values.duration("30s")),
         Key("protect", values.texts, "ids of reservations that are never changed or released", ()),
     ),
-    (QUEUE, POOL, TENANT, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
+    (QUEUE, POOL, TENANT, SCHEDULE, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
 )
 
 OVERRIDES = {

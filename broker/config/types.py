@@ -51,6 +51,16 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     precedence: int = 0
 
 
+class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`reclaim`: from calling a job back until its slots are free; slower classes of jobs do not borrow. `restore`:
+    work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant.
+    """
+
+    reclaim: timedelta = timedelta(minutes=5)
+    restore: timedelta = timedelta(minutes=5)
+    held_jobs_wait: bool = False
+
+
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The built-in clouds: either a saved `world` that the command itself serves, or `endpoints` that already run."""
 
@@ -72,5 +82,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     freeze_file: Path
     lock_timeout: timedelta
     prices: Path | None = None
+    forecast: Path | None = None
+    forecast_max_age: timedelta = timedelta(hours=26)
+    schedule: ScheduleSettings = ScheduleSettings()
     sandbox: SandboxSettings | None = None
     settings: tuple[Setting, ...] = ()

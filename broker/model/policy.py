@@ -57,12 +57,17 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
-    """`weight` shares what belongs to nobody; `entitlements` are GPUs per pool."""
+    """`weight` shares what belongs to nobody; `entitlements` are GPUs per pool, and `max_lent` those of them that
+    others may use at most while they are idle. `lends` false: none; `borrows` false: it uses nobody else's.
+    """
 
     name: str
     weight: float = 1.0
     budget_usd_per_month: Decimal | None = None
     entitlements: tuple[tuple[str, int], ...] = ()
+    lends: bool = True
+    borrows: bool = True
+    max_lent: tuple[tuple[str, int], ...] = ()
 
 
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):

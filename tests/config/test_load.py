@@ -75,6 +75,13 @@ subscription = "s"
 regions = "eastus"
 resource_group = "g"
 """
+TENANT = """\
+[[tenant]]
+name = "vision"
+weight = 2
+budget_usd_per_month = "1200.50"
+entitlements = { h100 = 16 }
+"""
 
 
 def read(text: str, **flags: str) -> Config:
@@ -290,3 +297,38 @@ def test_the_documentation_names_every_key() -> None:
     assert (ROOT / "docs" / "configuration.md").read_text() == reference(), (
         "write it anew: python -m broker.config.reference > docs/configuration.md"
     )
+
+
+def test_lending_and_the_schedule() -> None:
+    said = """
+[[tenant]]
+name = "vision"
+entitlements = { h100 = 16 }
+max_lent = { h100 = 4 }
+[[tenant]]
+name = "nlp"
+lends = false
+borrows = false
+[schedule]
+reclaim = "10m"
+held_jobs_wait = true
+"""
+    config = read(f'forecast = "f.csv"\n{FULL.replace(TENANT, said)}')
+    vision, nlp = config.policy.tenants
+    assert (vision.lends, vision.borrows, vision.max_lent) == (True, True, (("h100", 4),))
+    assert (nlp.lends, nlp.borrows) == (False, False)
+    assert (config.schedule.reclaim, config.schedule.held_jobs_wait) == (timedelta(minutes=10), True)
+    assert config.forecast is not None
+    assert config.forecast.name == "f.csv"
+
+
+def test_lending_that_contradicts_itself_is_named() -> None:
+    wrong = TENANT + "lends = false\nmax_lent = { h100 = 17, h200 = 1 }\n"
+    with pytest.raises(ConfigError) as refused:
+        read(FULL.replace(TENANT, wrong))
+    assert [line.partition(": ")[2].split(",")[0] for line in refused.value.problems] == [
+        'there is no pool "h200"; did you mean "h100"?',
+        "17 of h100 is more than the entitlement of 16",
+        "1 of h200 is more than the entitlement of 0",
+        "says how much is lent",
+    ]
