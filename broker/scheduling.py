@@ -1,86 +1,165 @@
-"""`schedule`: the observed queue of one pool through the allocator; nothing is started or stopped by it."""
+"""`schedule`: queue and ledger are read; the schedule's memory is brought up to now and kept beside the state."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 from broker import queue_reading
 from broker.clock import WallClock
-from broker.config import load
-from broker.errors import InputError, UsageError
-from broker.model.job import Job
-from broker.model.policy import Policy, Pool
-from broker.model.snapshot import SourceView, Trust
-from broker.purchase.pools import pool_of
-from broker.sia.live import Step, schedule
-from broker.sia.machine import Terms
-from broker.sia.state import Rules
+from broker.config import Config, ScheduleSettings, load
+from broker.config.values import nearest
+from broker.errors import Exit, StateError, UsageError
+from broker.model.policy import Policy
+from broker.model.reservation import Reservation
+from broker.observe import observe_queues
+from broker.schedule import explaining, supposing
+from broker.schedule.memory import Memory, dumps, loads
+from broker.schedule.orders import Schedule
+from broker.schedule.step import Seen, begin, look
+from broker.workplace import clock_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """`entitlements` empty: as configured for the pool. `capacity` None: the sum of entitlements."""
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """`keep` false: nothing is written, as if nobody had looked. `trust` are classes of jobs that may borrow again.
+
+    `files`, `entitlements` and `capacity` suppose something else than what is: that is decided afresh and forgotten.
+    """
 
     files: tuple[Path, ...] = ()
-    pool: str | None = None
-    entitlements: Mapping[str, int]
-    keeps_to_itself: frozenset[str] = frozenset()
-    does_not_borrow: frozenset[str] = frozenset()
+    entitlements: Mapping[str, int] = {}
     capacity: int | None = None
-    hold: int = 0
-    rules: Rules
+    pools: tuple[str, ...] = ()
+    explain: str | None = None
+    keep: bool = True
+    begin_again: bool = False
+    trust: tuple[str, ...] = ()
 
 
-def for_queue(path: Path, asked: Asked, *, flags: Mapping[str, str]) -> Step:
-    """Decide for the queue as of its own time. A source that could not be read refuses the whole."""
-    read = queue_reading.read(path, asked.files, "auto", None, flags=flags)
-    unread = [view.source for view in read.sources if view.trust is Trust.UNKNOWN]
-    if unread or not read.sources:
-        raise InputError(f"the queue is not known: {', '.join(unread) or 'no source'}", next_step="See: broker jobs")
-    policy = load(path, flags=flags, env=os.environ).policy if path.exists() else Policy()
-    pool = _pool(policy, asked.pool)
-    terms = _terms(policy, pool, asked)
-    jobs = [job for view in read.sources for job in view.jobs if _belongs(job, policy, pool)]
-    capacity = sum(t.entitlement for t in terms.values()) if asked.capacity is None else asked.capacity
-    live = [job for job in jobs if job.state.live]
-    return schedule(live, terms, capacity, _now_s(read.sources), asked.rules, asked.hold)
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    schedule: Schedule
+    explained: explaining.Explained | None = None
+
+    @property
+    def exit_code(self) -> Exit:
+        """Nothing decided is an error; some pools decided and some not is neither."""
+        undecided = [pool for pool in self.schedule.pools if pool.undecided]
+        if not undecided:
+            return Exit.OK
+        return Exit.ERROR if len(undecided) == len(self.schedule.pools) else Exit.PARTLY_DONE
 
 
-def _pool(policy: Policy, name: str | None) -> Pool | None:
-    """None: no pool is configured, and all jobs are one."""
+def schedule(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
+    """Raises UsageError for names that there are not, StateError for a memory that cannot be read or written."""
+    if wish.files or wish.entitlements or wish.capacity is not None:
+        return _supposed(path, wish, flags=flags)
+    config = load(path, flags=flags, env=os.environ)
+    _check(config.policy, wish.pools)
+    place = memory_path(config)
+    clock = clock_of(config)
+    with _alone(place, config, keep=wish.keep):
+        sources = observe_queues(config, clock)
+        reservations, held_at = _held(config)
+        seen = Seen(now=clock.now(), sources=sources, reservations=reservations, held_at=held_at)
+        memory = begin(seen.now) if wish.begin_again else _remembered(place, seen)
+        _trust(memory, wish.trust)
+        made = look(memory, seen, config.policy, config.schedule, wish.pools)
+        explained = explaining.explain(memory, wish.explain, sources) if wish.explain else None
+        if wish.keep:
+            _save(place, dumps(memory))
+    return Made(schedule=made, explained=explained)
+
+
+def _supposed(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
+    """For the queue as of its own time, without memory."""
+    read = queue_reading.read(path, wish.files, "auto", None, flags=flags)
+    config = load(path, flags=flags, env=os.environ) if path.exists() else None
+    reservations, held_at = _held(config) if config else ((), None)
+    policy = supposing.suppose(config.policy if config else Policy(), wish.pools, wish.entitlements, wish.capacity)
+    _check(policy, wish.pools)
+    told = [view.as_of for view in read.sources if view.as_of is not None]
+    now = max(told) if told else (clock_of(config) if config else WallClock()).now()
+    seen = Seen(now=now, sources=read.sources, reservations=reservations, held_at=held_at)
+    memory = begin(now, taught=True)
+    made = look(memory, seen, policy, config.schedule if config else ScheduleSettings(), wish.pools)
+    explained = explaining.explain(memory, wish.explain, read.sources) if wish.explain else None
+    return Made(schedule=made, explained=explained)
+
+
+def memory_path(config: Config) -> Path:
+    return config.state.with_name(f"{config.state.stem}.schedule.json")
+
+
+def _check(policy: Policy, pools: Sequence[str]) -> None:
     names = [pool.name for pool in policy.pools]
-    if name is None and len(policy.pools) <= 1:
-        return policy.pools[0] if policy.pools else None
-    if name not in names:
-        raise UsageError(f"--pool {name or '(none)'}: no such pool", next_step=f"There are: {', '.join(names)}")
-    return policy.pools[names.index(name)]
+    if not names:
+        raise UsageError("no pool is configured", next_step="Add [[pool]] to the configuration: docs/configuration.md")
+    for name in pools:
+        if name not in names:
+            raise UsageError(
+                f'there is no pool "{name}"{nearest(name, names)}', next_step=f"Use one of {', '.join(names)}"
+            )
 
 
-def _terms(policy: Policy, pool: Pool | None, asked: Asked) -> dict[str, Terms]:
-    shares = dict(asked.entitlements)
-    if not shares and pool is not None:
-        given = {tenant.name: dict(tenant.entitlements) for tenant in policy.tenants}
-        shares = {name: pools[pool.name] for name, pools in given.items() if pool.name in pools}
-    if not shares:
-        raise UsageError(
-            "no tenant has an entitlement here", next_step="Give --entitlement TENANT=GPUS, or configure it"
-        )
-    return {
-        name: Terms(
-            entitlement=share,
-            lends=0 if name in asked.keeps_to_itself else None,
-            borrows=name not in asked.does_not_borrow,
-        )
-        for name, share in shares.items()
-    }
+@contextmanager
+def _alone(place: Path, config: Config, *, keep: bool) -> Iterator[None]:
+    """Two looks at once would each forget what the other ordered."""
+    if not keep:
+        yield
+        return
+    from state.lock import Lock
+
+    now = clock_of(config).now()
+    with Lock(place, command="broker schedule", now=now, timeout=config.lock_timeout):
+        yield
 
 
-def _belongs(job: Job, policy: Policy, pool: Pool | None) -> bool:
-    return pool is None or pool_of(job, policy.pools) == pool
+def _held(config: Config) -> tuple[tuple[Reservation, ...], datetime | None]:
+    """What the last run saw, and when; nothing where there is no state: own nodes need none."""
+    if not config.state.exists():
+        return (), None
+    from state.store import Store
+
+    with Store.open(config.state, read_only=True) as store:
+        heartbeat = store.heartbeat()
+        return store.reservations(), heartbeat.at if heartbeat else None
 
 
-def _now_s(sources: Sequence[SourceView]) -> float:
-    """The latest time that a source speaks of; ours where none says."""
-    known = [view.as_of for view in sources if view.as_of is not None]
-    return (max(known) if known else WallClock().now()).timestamp()
+def _remembered(place: Path, seen: Seen) -> Memory:
+    try:
+        return loads(place.read_bytes())
+    except FileNotFoundError:
+        return begin(seen.now)
+    except OSError as error:
+        raise StateError(f"cannot read {place}: {error.strerror}", next_step="Check the path and its mode") from None
+
+
+def _trust(memory: Memory, classes: Sequence[str]) -> None:
+    for name in classes:
+        found = [pool.habits[name] for pool in memory.pools.values() if name in pool.habits]
+        if not found:
+            known = sorted({each for pool in memory.pools.values() for each in pool.habits})
+            raise UsageError(
+                f'no class of jobs "{name}" was seen{nearest(name, known)}', next_step="See: broker schedule"
+            )
+        for habit in found:
+            habit.overdue, habit.reclaim_s = [], []
+
+
+def _save(place: Path, text: bytes) -> None:
+    """Replaces the file as a whole, for the owner's eyes: it names users."""
+    fresh = place.with_name(f".{place.name}.new")
+    try:
+        descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        fresh.replace(place)
+    except OSError as error:
+        raise StateError(
+            f"cannot write {place}: {error.strerror}", next_step="Check the folder, or use --look"
+        ) from None

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from broker import __version__
-from broker.cli import act, look, replay, setup, state
+from broker.cli import act, allocate, look, replay, setup, state
 from broker.cli.common import with_common
 
 
@@ -34,6 +34,7 @@ app = typer.Typer(
 app.callback()(with_common(_root))
 setup.add_to(app)
 look.add_to(app)
+allocate.add_to(app)
 act.add_to(app)
 state.add_to(app)
 replay.add_to(app)

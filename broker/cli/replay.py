@@ -1,4 +1,4 @@
-"""`schedule` and `backtest`: the allocator on the queue now, and on a trace."""
+"""`backtest`: a job trace under SIA and the baselines."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,54 +9,9 @@ from broker.cli.common import Common, command
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, "schedule", ("broker schedule --pool h100", "broker schedule q.json --entitlement nlp=64 --json"))(
-        _schedule
-    )
     command(app, "backtest", ("broker backtest trace.csv.gz --html page.html", "broker backtest --synthetic 1 --json"))(
         _backtest
     )
-
-
-def _schedule(
-    common: Common,
-    files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None,
-    pool: Annotated[str | None, typer.Option("--pool", help="Which pool, if there are several.")] = None,
-    entitlement: Annotated[
-        list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: as configured.")
-    ] = None,
-    capacity: Annotated[int | None, typer.Option("--capacity", min=0, help="GPUs held; default: all promised.")] = None,
-    keeps: Annotated[list[str] | None, typer.Option("--keeps", help="A tenant that lends nothing.")] = None,
-    alone: Annotated[list[str] | None, typer.Option("--alone", help="A tenant that borrows nothing.")] = None,
-    hold: Annotated[int, typer.Option("--hold", min=0, help="GPUs that are not lent.")] = 0,
-    reclaim: Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")] = 60.0,
-    restore: Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")] = 120.0,
-    explain: Annotated[str | None, typer.Option("--explain", help="Where this job stands.")] = None,
-) -> int:
-    """Who starts on what, who borrows, and what to call back: for the queue as it is.
-
-    Starts and stops nothing itself."""
-    from broker import scheduling
-    from broker.backtest.command import parse_entitlements
-    from broker.errors import Exit
-    from broker.sia.state import Rules
-    from broker.view.schedule import schedule_json, schedule_text
-
-    asked = scheduling.Asked(
-        files=tuple(files or ()),
-        pool=pool,
-        entitlements=parse_entitlements(entitlement or []),
-        keeps_to_itself=frozenset(keeps or ()),
-        does_not_borrow=frozenset(alone or ()),
-        capacity=capacity,
-        hold=hold,
-        rules=Rules(reclaim_s=reclaim, restore_s=restore),
-    )
-    step = scheduling.for_queue(common.path, asked, flags=common.flags)
-    if explain is not None:
-        common.console.answer(step.machine.explain(explain))
-    else:
-        common.console.answer(schedule_json(step) if common.json else schedule_text(step))
-    return Exit.OK
 
 
 def _backtest(

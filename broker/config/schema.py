@@ -181,6 +181,12 @@ SCHEDULE = Section(
             "jobs that are held in the queue wait for a grant; false: they are not looked at",
             _SCHEDULE.held_jobs_wait,
         ),
+        Key(
+            "preemptible_queues",
+            values.texts,
+            "shell patterns of queues (partitions) whose jobs can be called back, as can those that say so themselves",
+            (),
+        ),
     ),
 )
 

@@ -53,12 +53,14 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`reclaim`: from calling a job back until its slots are free; slower classes of jobs do not borrow. `restore`:
-    work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant.
+    work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant. Jobs of
+    `preemptible_queues` (shell patterns) can be called back, as can those that say so themselves.
     """
 
     reclaim: timedelta = timedelta(minutes=5)
     restore: timedelta = timedelta(minutes=5)
     held_jobs_wait: bool = False
+    preemptible_queues: tuple[str, ...] = ()
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
-"""`broker schedule` on queue files."""
+"""`broker schedule`: on the configured queue, remembered; on queue files, supposed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,26 @@ ROWS = (
     "due,nlp,2026-03-04T11:59:00Z,,pending,4,true\n"
     "more,vision,2026-03-04T11:59:30Z,,pending,2,true\n"
 )
-
-
 SHARES = ("--entitlement", "vision=8", "--entitlement", "nlp=8")
+CONFIG = """
+[[queue]]
+name = "files"
+file = "queue.csv"
+cluster = "c"
+[[pool]]
+name = "h100"
+gpu = "h100"
+default = true
+[[pool.own]]
+nodes = 2
+gpus_per_node = 8
+[[tenant]]
+name = "vision"
+entitlements = { h100 = 8 }
+[[tenant]]
+name = "nlp"
+entitlements = { h100 = 8 }
+"""
 
 
 @pytest.fixture
@@ -24,25 +42,39 @@ def queue(tmp_path: Path) -> Path:
     return path
 
 
-def test_decisions_as_json(broker: Broker, queue: Path) -> None:
+@pytest.fixture
+def own(tmp_path: Path, queue: Path) -> Path:
+    """Own nodes, no cloud, and not even a state."""
+    path = tmp_path / "broker.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_files_with_supposed_entitlements_need_no_configuration(broker: Broker, queue: Path) -> None:
     ran = broker("schedule", queue, *SHARES, "--json")
     assert ran.code == 0, ran.err
-    assert ran.document["kind"] == "schedule"
-    kinds = {each["job"]: each["kind"] for each in ran.document["decisions"]}
-    assert kinds["due"] == "grant"
-    assert ran.document["short_gpus"] == 0
+    assert (ran.document["format_version"], ran.document["kind"]) == (1, "schedule")
+    (pool,) = ran.document["schedule"]["pools"]
+    assert [each["job"] for each in pool["grants"]] == ["queue.csv/due"]
+    (loan,) = pool["loans"]
+    assert (loan["job"], loan["lenders"]) == ("queue.csv/more", [{"tenant": "nlp", "gpus": 2}])
+    assert (pool["capacity_gpus"], pool["short_gpus"]) == (16, 0)
+    assert not list(queue.parent.glob("*.schedule.json"))
 
 
-def test_decisions_as_text_and_one_job_explained(broker: Broker, queue: Path) -> None:
-    assert "grant" in broker("schedule", queue, *SHARES).out
-    assert "8 of 8 GPUs" in broker("schedule", queue, *SHARES, "--explain", "own").out
+def test_text_and_one_job_explained(broker: Broker, queue: Path) -> None:
+    said = broker("schedule", queue, *SHARES).out
+    assert "+ grant    queue.csv/due  nlp  4 GPUs  lag 0 s" in said
+    assert "~ loan     queue.csv/more  vision  2 GPUs" in said
+    assert "Orders: 1 grant, 1 loan, 0 reclaims. Nothing was started or stopped" in said
+    assert "it is owed 8 GPUs" in broker("schedule", queue, *SHARES, "--explain", "own").out
 
 
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--explain", "nobody"), "not known"),
-        (("--pool", "nowhere"), "no such pool"),
+        (("--explain", "nobody"), "no live job nobody"),
+        (("--pool", "nowhere"), 'there is no pool "nowhere"'),
         (("--entitlement", "x"), "TENANT=GPUS"),
     ],
 )
@@ -55,4 +87,45 @@ def test_refusals(broker: Broker, queue: Path, flags: tuple[str, str], says: str
 def test_a_queue_that_cannot_be_read_is_not_empty(broker: Broker, tmp_path: Path) -> None:
     ran = broker("schedule", tmp_path / "missing.csv", *SHARES)
     assert ran.code == 1
-    assert not ran.out
+    assert "NOT DECIDED" in ran.out
+
+
+def test_own_nodes_without_any_cloud_or_state_and_orders_that_stand(broker: Broker, own: Path) -> None:
+    first = broker("schedule", "--json").document["schedule"]["pools"][0]
+    assert first["slots"] == [{"source": "own nodes 0", "gpus": 16}]
+    assert [(each["job"], each["new"]) for each in first["grants"]] == [("c/due", True)]
+    assert first["loans"] == []
+    again = broker("schedule", "--json").document["schedule"]["pools"][0]
+    assert [(each["job"], each["new"]) for each in again["grants"]] == [("c/due", False)]
+    kept = own.with_name("state.schedule.json")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept.read_bytes())["format_version"] == 1
+
+
+def test_a_mere_look_remembers_nothing(broker: Broker, own: Path) -> None:
+    assert broker("schedule", "--look").code == 0
+    assert not own.with_name("state.schedule.json").exists()
+    broker("schedule")
+    before = own.with_name("state.schedule.json").read_bytes()
+    broker("schedule", "--look", "--explain", "due")
+    assert own.with_name("state.schedule.json").read_bytes() == before
+
+
+def test_a_damaged_memory_is_named_with_what_to_do(broker: Broker, own: Path) -> None:
+    own.with_name("state.schedule.json").write_text("{")
+    ran = broker("schedule")
+    assert (ran.code, ran.out) == (1, "")
+    assert "broker schedule --begin-again" in ran.err
+    assert broker("schedule", "--begin-again").code == 0
+
+
+def test_an_unknown_class_cannot_be_trusted(broker: Broker, own: Path) -> None:
+    broker("schedule")
+    assert 'no class of jobs "vision/-/x"' in broker("schedule", "--trust", "vision/-/x").err
+    assert broker("schedule", "--trust", "vision/-/-").code == 0
+
+
+def test_verbose_shows_tenants_and_classes(broker: Broker, own: Path) -> None:
+    said = broker("schedule", "-v").out
+    assert "tenant  promised  may lend  borrows  owed  held  early  lent  queued" in said
+    assert "vision/-/-      yes         not measured  not measured" in said

@@ -1,0 +1,71 @@
+"""What tenants are promised in a pool, and how many slots it has: from configuration and ledger, no cloud is asked."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from broker.model.policy import Policy, Pool, Tenant
+from broker.model.reservation import Reservation, ReservationState
+from broker.purchase.pools import allows_place, allows_type
+from broker.purchase.yard import mismatch
+from broker.sia.machine import Terms
+
+EVERYBODY = "(everybody)"
+"""The one tenant of a pool in which nobody is promised anything."""
+
+
+class Slots(msgspec.Struct, frozen=True, kw_only=True):
+    """GPUs that one source supplies now: a pool's own nodes, or a reservation by its id."""
+
+    source: str
+    gpus: int
+
+
+def slots_of(pool: Pool, policy: Policy, reservations: Sequence[Reservation], now: datetime) -> tuple[Slots, ...]:
+    """What is active now; a reservation that several pools may use counts for the first of them."""
+    own = [
+        Slots(source=f"own nodes {', '.join(nodes.node_patterns) or index}", gpus=nodes.nodes * nodes.gpus_per_node)
+        for index, nodes in enumerate(pool.own)
+    ]
+    held = [
+        Slots(source=each.id, gpus=each.gpus)
+        for each in sorted(reservations, key=lambda each: each.id)
+        if _usable(each, now) and _first(each, policy.pools) is pool
+    ]
+    return (*own, *held)
+
+
+def terms_of(pool: Pool, policy: Policy, capacity: int, tenants: Iterable[str]) -> dict[str, Terms]:
+    """By tenant: those who are promised something here, and those who only appear in the queue, with nothing."""
+    promised = [tenant for tenant in policy.tenants if _entitlement(tenant, pool)]
+    if not promised:
+        return {EVERYBODY: Terms(entitlement=capacity)}
+    configured = {tenant.name: tenant for tenant in policy.tenants}
+    named = [tenant.name for tenant in promised]
+    others = sorted(set(tenants) - set(named))
+    return {name: _terms(configured.get(name) or Tenant(name=name), pool) for name in (*named, *others)}
+
+
+def _terms(tenant: Tenant, pool: Pool) -> Terms:
+    lends = dict(tenant.max_lent).get(pool.name) if tenant.lends else 0
+    return Terms(entitlement=_entitlement(tenant, pool), lends=lends, borrows=tenant.borrows)
+
+
+def _entitlement(tenant: Tenant, pool: Pool) -> int:
+    return dict(tenant.entitlements).get(pool.name, 0)
+
+
+def _usable(held: Reservation, now: datetime) -> bool:
+    begun = held.usable_from is None or held.usable_from <= now
+    ends = [end for end in (held.usable_until, held.ends) if end is not None]
+    return held.state is ReservationState.ACTIVE and not held.interruptible and begun and all(now < end for end in ends)
+
+
+def _first(held: Reservation, pools: tuple[Pool, ...]) -> Pool | None:
+    return next((pool for pool in pools if _serves(held, pool)), None)
+
+
+def _serves(held: Reservation, pool: Pool) -> bool:
+    fits = allows_place(pool, held.place) and allows_type(pool, held.machine_type, held.gpu_model)
+    return fits and not mismatch(held.match, pool.match)

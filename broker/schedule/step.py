@@ -1,0 +1,230 @@
+"""One look at the queue: memory and what is seen in, grants, loans and reclaims out. Pure but for the memory."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from broker.config import ScheduleSettings
+from broker.model.job import Job, JobState
+from broker.model.policy import Policy, Pool
+from broker.model.reservation import Reservation
+from broker.model.snapshot import SourceView, Trust
+from broker.purchase.pools import pool_of
+from broker.purchase.queue_demand import live_jobs
+from broker.purchase.trust import feeds, outdated
+from broker.schedule import answer
+from broker.schedule.feed import Feed
+from broker.schedule.memory import Memory, Order, PoolMemory
+from broker.schedule.orders import PoolSchedule, Schedule
+from broker.schedule.promises import Slots, slots_of, terms_of
+from broker.sia import following
+from broker.sia.holdback import HoldBack
+from broker.sia.machine import Kind, Machine, Terms
+from broker.sia.state import Rules
+
+HOUR_S = 3600.0
+_PRESENT = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """The world at one look. `reservations` are as the last run of the broker saw them, at `held_at`."""
+
+    now: datetime
+    sources: tuple[SourceView, ...]
+    reservations: tuple[Reservation, ...] = ()
+    held_at: datetime | None = None
+
+
+def begin(now: datetime, *, taught: bool = False) -> Memory:
+    """`taught`: as if an hour in which nobody wanted anything had been watched, so that lending begins at once."""
+    return Memory(since=now, at=now, taught=taught)
+
+
+def look(memory: Memory, seen: Seen, policy: Policy, settings: ScheduleSettings, pools: Sequence[str] = ()) -> Schedule:
+    """Decides for every pool, or those named, whose queue is known. The memory is brought up to this look.
+
+    A clock that has gone back stands still: no time passes until it has caught up.
+    """
+    notes = (
+        () if seen.now >= memory.at else (f"the clock went back from {memory.at:%Y-%m-%d %H:%M:%S}: it stands still",)
+    )
+    now = max(seen.now, memory.at)
+    jobs = _by_pool(live_jobs(seen.sources), policy)
+    over = _over(seen.sources)
+    found = []
+    for pool in policy.pools:
+        if pools and pool.name not in pools:
+            continue
+        doubt = _doubt(pool, seen, policy, now)
+        if doubt:
+            found.append(PoolSchedule(pool=pool.name, undecided=doubt))
+        else:
+            slots = slots_of(pool, policy, seen.reservations, now)
+            pool_look = _PoolLook(memory, pool, policy, settings, now)
+            found.append(pool_look.schedule(jobs[pool.name], over, slots, seen.held_at))
+    memory.at = now
+    return Schedule(now=now, since=memory.since, pools=tuple(found), notes=notes)
+
+
+def _by_pool(live: Mapping[tuple[str, str], Job], policy: Policy) -> dict[str, dict[str, Job]]:
+    found: dict[str, dict[str, Job]] = {pool.name: {} for pool in policy.pools}
+    pools: dict[tuple[str | None, str | None, str], Pool | None] = {}
+    for key, job in live.items():
+        asks = (job.gpu_model, job.queue, job.tenant)
+        pool = pools[asks] if asks in pools else pools.setdefault(asks, pool_of(job, policy.pools))
+        if pool is not None and job.gpus > 0:
+            found[pool.name]["/".join(key)] = job
+    return found
+
+
+def _over(sources: tuple[SourceView, ...]) -> dict[str, Job]:
+    """Jobs whose end a source tells."""
+    return {
+        f"{job.cluster or source.source}/{job.id}": job
+        for source in sources
+        for job in source.jobs
+        if not job.state.live
+    }
+
+
+def _doubt(pool: Pool, seen: Seen, policy: Policy, now: datetime) -> str:
+    """Unknown is not empty: no job is taken to have ended, and no slot to be free, because a queue was not read."""
+    sources = [source for source in seen.sources if feeds(source, (pool,))]
+    if not sources:
+        return "no job source tells what this pool needs"
+    limit = policy.guards.max_data_age
+    for source in sources:
+        if source.trust is not Trust.COMPLETE:
+            return f"job source {source.source} is {source.trust}: what it holds is not known"
+        if source.as_of is not None and outdated(source.as_of, now, limit):
+            return f"job source {source.source} is of {source.as_of:%Y-%m-%d %H:%M} UTC, too old to decide on"
+    return ""
+
+
+class _PoolLook:
+    def __init__(self, memory: Memory, pool: Pool, policy: Policy, settings: ScheduleSettings, now: datetime) -> None:
+        self._memory = memory
+        self._pool = pool
+        self._policy = policy
+        self._settings = settings
+        self._now = (now - memory.since).total_seconds()
+        self._last = (memory.at - memory.since).total_seconds()
+
+    def schedule(
+        self, jobs: dict[str, Job], over: Mapping[str, Job], slots: tuple[Slots, ...], held_at: datetime | None
+    ) -> PoolSchedule:
+        capacity = sum(each.gpus for each in slots)
+        here = self._ready(jobs)
+        terms = terms_of(self._pool, self._policy, capacity, (job.tenant for job in here.values()))
+        memory, first = self._remembered(terms, capacity)
+        self._promises(memory.machine, terms)
+        memory.machine.capacity(self._now, capacity)
+        span = (self._now if first else self._last, self._now)
+        Feed(memory, self._settings, self._seconds, span).tell(here, over)
+        self._hold_back(memory, capacity)
+        fresh = self._decide(memory)
+        stage = answer.Stage(self._pool.name, slots, memory, here, self._settings, self._memory.since, self._now)
+        return answer.schedule(stage, fresh, self._notes(memory, terms, slots, held_at, first=first))
+
+    def _seconds(self, at: datetime) -> float:
+        return (at - self._memory.since).total_seconds()
+
+    def _ready(self, jobs: dict[str, Job]) -> dict[str, Job]:
+        """Those that hold slots, that could start now, or of which it is not clear and which were here before."""
+        known = self._memory.pools[self._pool.name].known if self._pool.name in self._memory.pools else {}
+        now = self._memory.since + timedelta(seconds=self._now)
+        waited_for = {f"{key.rpartition('/')[0]}/{job.id}" for key, job in jobs.items()}
+        found = {}
+        for key, job in jobs.items():
+            if (job.state is JobState.UNKNOWN and key in known) or self._may_run(key, job, now, waited_for):
+                found[key] = job
+        return found
+
+    def _may_run(self, key: str, job: Job, now: datetime, waited_for: set[str]) -> bool:
+        if job.state is JobState.HELD:
+            return self._settings.held_jobs_wait
+        if job.state is not JobState.PENDING:
+            return job.state in _PRESENT
+        cluster = key.rpartition("/")[0]
+        begins = max((at for at in (job.eligible, job.not_before) if at is not None), default=now)
+        return begins <= now and not any(f"{cluster}/{before}" in waited_for for before in job.depends_on)
+
+    def _remembered(self, terms: dict[str, Terms], capacity: int) -> tuple[PoolMemory, bool]:
+        """The pool's memory, and whether this is the first look at it."""
+        known = self._memory.pools.get(self._pool.name)
+        if known is not None:
+            return known, False
+        rules = Rules(
+            reclaim_s=self._settings.reclaim.total_seconds(), restore_s=self._settings.restore.total_seconds()
+        )
+        machine = Machine.new(terms, capacity, rules)
+        machine.state.pool[0].now = self._now
+        hold = HoldBack(capacity=capacity, windows=max(1, round(HOUR_S / max(rules.reclaim_s, 1.0))))
+        if self._memory.taught:
+            hold.history.append({0: hold.windows})
+        made = PoolMemory(machine=machine, hold=hold, hour=int(self._now // HOUR_S))
+        self._memory.pools[self._pool.name] = made
+        return made, True
+
+    def _promises(self, machine: Machine, terms: dict[str, Terms]) -> None:
+        """A tenant that is no longer named is promised nothing."""
+        for name in (*terms, *(name for name in machine.tenants if name not in terms)):
+            following.promise(machine, name, terms.get(name, Terms(entitlement=0)))
+
+    def _hold_back(self, memory: PoolMemory, capacity: int) -> None:
+        """Learned once an hour. Until an hour has been watched nothing is lent, and nothing is called back for that."""
+        pool, hour = memory.machine.state.pool[0], int(self._now // HOUR_S)
+        hold = memory.hold
+        hold.capacity = capacity
+        if hour > memory.hour:
+            wanted = {gpus: count for gpus, count in enumerate(memory.machine.state.wanted) if count}
+            for gpus in wanted:
+                memory.machine.state.wanted[gpus] = 0
+            hold.learn(wanted, pool.sensitive - memory.starts, pool.missed - memory.misses)
+            memory.hour, memory.starts, memory.misses = hour, pool.sensitive, pool.missed
+            memory.machine.hold_back(hold.hold())
+        if not hold.history:
+            memory.machine.hold_back(max(0, pool.capacity - pool.busy))
+
+    def _decide(self, memory: PoolMemory) -> frozenset[str]:
+        """Orders that are new, by job."""
+        names = {known.name: key for key, known in memory.known.items()}
+        fresh = set()
+        for decision in memory.machine.tick(self._now):
+            key = names.get(decision.job)
+            if key is None or decision.kind in (Kind.EXPAND, Kind.SHRINK, Kind.RESUME):
+                continue
+            known = memory.known[key]
+            known.order = Order(kind=decision.kind.value, at=self._now, reason=decision.reason)
+            if decision.kind is Kind.RESTART:
+                known.done = known.service = 0.0
+            fresh.add(key)
+        return frozenset(fresh)
+
+    def _notes(
+        self,
+        memory: PoolMemory,
+        terms: dict[str, Terms],
+        slots: tuple[Slots, ...],
+        held_at: datetime | None,
+        *,
+        first: bool,
+    ) -> tuple[str, ...]:
+        capacity, promised = sum(each.gpus for each in slots), sum(each.entitlement for each in terms.values())
+        notes = []
+        if first:
+            notes.append("first look: what happened before is not known, so lags are counted from now")
+        if not memory.hold.history:
+            notes.append("nothing is lent until an hour has been watched")
+        if not slots:
+            notes.append("no slots are known: no own nodes are configured and the state holds no active reservation")
+        if promised > capacity:
+            notes.append(f"{promised} GPUs are promised and {capacity} are there: the bound holds only up to that")
+        limit = self._policy.guards.max_data_age
+        now = self._memory.since + timedelta(seconds=self._now)
+        from_ledger = len(slots) > len(self._pool.own)
+        if from_ledger and (held_at is None or outdated(held_at, now, limit)):
+            seen = f"{held_at:%Y-%m-%d %H:%M} UTC" if held_at else "an unknown time"
+            notes.append(f"reservations are as a run saw them at {seen}; broker run looks again")
+        return tuple(notes)

@@ -1,0 +1,54 @@
+"""The configuration as it would be with other entitlements or another capacity."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from broker.errors import UsageError
+from broker.model.gpu import known
+from broker.model.policy import OwnNodes, Policy, Pool, Tenant
+
+_ANY_AGE = timedelta(days=36500)
+
+
+def suppose(policy: Policy, named: Sequence[str], entitlements: Mapping[str, int], capacity: int | None) -> Policy:
+    """Without a configured pool, all jobs ask one. Without capacity of its own, a pool holds what it promises.
+
+    Raises UsageError where it is not clear which of several pools is meant.
+    """
+    pools = policy.pools or (Pool(name="all", gpu_models=known(), places=(), default=True),)
+    chosen = _chosen(pools, named, needed=bool(entitlements) or capacity is not None)
+    tenants = policy.tenants
+    if entitlements and chosen:
+        tenants = _promised(tenants, chosen, entitlements)
+    pools = tuple(_with_slots(pool, tenants, capacity if pool is chosen else None) for pool in pools)
+    guards = msgspec.structs.replace(policy.guards, max_data_age=_ANY_AGE)
+    return msgspec.structs.replace(policy, pools=pools, tenants=tenants, guards=guards)
+
+
+def _chosen(pools: tuple[Pool, ...], named: Sequence[str], *, needed: bool) -> Pool | None:
+    fit = [pool for pool in pools if not named or pool.name in named]
+    if needed and len(fit) > 1:
+        names = ", ".join(pool.name for pool in fit)
+        raise UsageError("--entitlement and --capacity are of one pool", next_step=f"Name it: --pool, one of {names}")
+    return fit[0] if fit else None
+
+
+def _promised(tenants: tuple[Tenant, ...], pool: Pool, entitlements: Mapping[str, int]) -> tuple[Tenant, ...]:
+    configured = {tenant.name: tenant for tenant in tenants}
+    found = []
+    for name in dict.fromkeys((*configured, *entitlements)):
+        tenant = configured.get(name, Tenant(name=name))
+        others = {held: gpus for held, gpus in tenant.entitlements if held != pool.name}
+        shares = {**others, pool.name: entitlements[name]} if name in entitlements else others
+        found.append(msgspec.structs.replace(tenant, entitlements=tuple(shares.items())))
+    return tuple(found)
+
+
+def _with_slots(pool: Pool, tenants: tuple[Tenant, ...], capacity: int | None) -> Pool:
+    promised = sum(dict(tenant.entitlements).get(pool.name, 0) for tenant in tenants)
+    if capacity is None and (pool.own or pool.places or not promised):
+        return pool
+    supposed = OwnNodes(nodes=promised if capacity is None else capacity, gpus_per_node=1)
+    return msgspec.structs.replace(pool, own=(supposed,))

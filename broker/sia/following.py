@@ -1,0 +1,65 @@
+"""What the live machine is told beyond the replay's events: promises that change, and slots that come back late."""
+
+from broker.sia.columns import DRAINING, NEVER, QUEUED, RUNNING, Tenant
+from broker.sia.heap import heap_push, heap_remove
+from broker.sia.lists import activate, enqueue, queue_leave
+from broker.sia.machine import Machine, Terms
+from broker.sia.step import finish_drains
+
+
+def promise(machine: Machine, tenant: str, terms: Terms) -> None:
+    """Change what a tenant is promised, or let a new one in. Less shows as its jobs end: what runs stays owed."""
+    keep = 0 if terms.lends is None else max(0, terms.entitlement - terms.lends)
+    if tenant not in machine.tenants:
+        machine.tenants.append(tenant)
+        machine.borrows.append(terms.borrows)
+        machine.state.tenants.append(Tenant())
+        machine.state.active.append(0)
+    v = machine.tenants.index(tenant)
+    machine.borrows[v] = terms.borrows
+    machine.state.tenants[v].entitlement, machine.state.tenants[v].keep = terms.entitlement, keep
+    if keep > 0:
+        activate(machine.state, v)
+
+
+def gives_back(machine: Machine, job: str) -> bool:
+    """Whether slots of the job are still draining, as far as the machine knows."""
+    record = machine.state.jobs[machine.known[job]]
+    return record.state == DRAINING or record.leaving > 0
+
+
+def gives_back_at(machine: Machine, job: str, at: float) -> None:
+    """The slots that a called-back job still holds come back at `at`, sooner or later than was thought."""
+    state, j = machine.state, machine.known[job]
+    pool = state.pool[0]
+    pool.drains = heap_remove(state.drains, pool.drains, j)
+    state.jobs[j].drained_at = at
+    pool.drains = heap_push(state.drains, pool.drains, j, at, 0.0)
+    if at <= pool.now:
+        finish_drains(state, pool.now)
+
+
+def may_borrow(machine: Machine, job: str, *, allowed: bool) -> None:
+    """Whether a job that waits may start early. One that runs early stays what it was: it can be called back."""
+    state, j = machine.state, machine.known[job]
+    record = state.jobs[j]
+    if record.state != QUEUED or record.lendable == allowed:
+        return
+    record.lendable = int(allowed)
+    if not allowed:
+        queue_leave(state, j)
+    elif record.shadow_start == NEVER:
+        enqueue(state, j)
+
+
+def runs(machine: Machine, job: str) -> bool:
+    return machine.state.jobs[machine.known[job]].state == RUNNING
+
+
+def is_owed(machine: Machine, job: str) -> bool:
+    return machine.state.jobs[machine.known[job]].shadow_start < NEVER
+
+
+def owed_since(machine: Machine, job: str) -> float | None:
+    start = machine.state.jobs[machine.known[job]].shadow_start
+    return start if start < NEVER else None
