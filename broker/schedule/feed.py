@@ -20,7 +20,10 @@ _A_MOMENT = 1.0
 
 
 class Feed:
-    """One look at one pool. Times in seconds since the first look; `last` is the look before."""
+    """One look at one pool. Times in seconds since the first look; `span` is from the look before until now.
+
+    Nothing is lent before an hour has taught how much to hold back.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Feed:
         self._settings = settings
         self._seconds = seconds
         self._last, self._now = span
+        self._lending = bool(memory.hold.history)
 
     def tell(self, jobs: Mapping[str, Job], over: Mapping[str, Job]) -> None:
         """`jobs` want or hold slots; `over` are those whose end is told. Doubtful ones are in neither, and are kept."""
@@ -42,7 +46,7 @@ class Feed:
         ]
         fresh = [key for key in jobs if key not in self._memory.known]
         events += [(*self._turn(jobs[key]), key, partial(self._submit, key, jobs[key])) for key in fresh]
-        for _, _, _, happen in sorted(events, key=lambda event: event[:3]):
+        for _, _, _, happen in sorted(events, key=lambda event: event[:2]):
             happen()
         for key, job in jobs.items():
             if job.state is not JobState.UNKNOWN:
@@ -177,7 +181,7 @@ class Feed:
 
     def _allow(self, known: Known, job: Job) -> None:
         tenant = self._machine.state.jobs[self._machine.known[known.name]].tenant
-        allowed = self._machine.borrows[tenant] and self._can_stop(job)
+        allowed = self._lending and self._machine.borrows[tenant] and self._can_stop(job)
         allowed = allowed and habits.may_borrow(self._memory.habits.get(known.kind), self._settings)
         following.may_borrow(self._machine, known.name, allowed=allowed)
 

@@ -120,9 +120,9 @@ class _PoolLook:
         memory, first = self._remembered(terms, capacity)
         self._promises(memory.machine, terms)
         memory.machine.capacity(self._now, capacity)
+        self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
         Feed(memory, self._settings, self._seconds, span).tell(here, over)
-        self._hold_back(memory, capacity)
         fresh = self._decide(memory)
         stage = answer.Stage(self._pool.name, slots, memory, here, self._settings, self._memory.since, self._now)
         return answer.schedule(stage, fresh, self._notes(memory, terms, slots, held_at, first=first))
@@ -173,7 +173,7 @@ class _PoolLook:
             following.promise(machine, name, terms.get(name, Terms(entitlement=0)))
 
     def _hold_back(self, memory: PoolMemory, capacity: int) -> None:
-        """Learned once an hour. Until an hour has been watched nothing is lent, and nothing is called back for that."""
+        """Learned once an hour, from what the hour wanted."""
         pool, hour = memory.machine.state.pool[0], int(self._now // HOUR_S)
         hold = memory.hold
         hold.capacity = capacity
@@ -184,8 +184,6 @@ class _PoolLook:
             hold.learn(wanted, pool.sensitive - memory.starts, pool.missed - memory.misses)
             memory.hour, memory.starts, memory.misses = hour, pool.sensitive, pool.missed
             memory.machine.hold_back(hold.hold())
-        if not hold.history:
-            memory.machine.hold_back(max(0, pool.capacity - pool.busy))
 
     def _decide(self, memory: PoolMemory) -> frozenset[str]:
         """Orders that are new, by job."""
