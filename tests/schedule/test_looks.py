@@ -98,8 +98,8 @@ def test_opting_out_in_the_configuration() -> None:
         assert [order.job for order in looked(memory, HOUR + 10, *queue, rules=rules).loans] == lent
     rules = policy(tenant("vision", 8, borrows=False), tenant("nlp", 8))
     memory = watched(rules)
-    queue = (running("own", "vision", 8, HOUR, HOUR + 1), job("more", "vision", 4, HOUR))
-    assert looked(memory, HOUR + 10, *queue, rules=rules).loans == ()
+    pair = (running("own", "vision", 8, HOUR, HOUR + 1), job("more", "vision", 4, HOUR))
+    assert looked(memory, HOUR + 10, *pair, rules=rules).loans == ()
 
 
 def test_a_change_of_the_configuration_holds_from_the_next_look_on() -> None:
