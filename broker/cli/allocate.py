@@ -12,6 +12,9 @@ def add_to(app: typer.Typer) -> None:
     command(app, "schedule", ("broker schedule --json", "broker schedule q.csv --entitlement nlp=64 --explain 4711"))(
         _schedule
     )
+    command(
+        app, "forecast", ("broker forecast --pool h100 --hours 48", "broker forecast --accuracy --history sacct.txt")
+    )(_forecast)
 
 
 def _schedule(
@@ -58,3 +61,36 @@ def _schedule(
     text = schedule_json(made) if common.json else schedule_text(made, verbose=console.verbose, paint=console.paint)
     console.answer(text)
     return made.exit_code
+
+
+def _forecast(
+    common: Common,
+    pools: Annotated[list[str] | None, typer.Option("--pool", help="Only this pool; may be repeated.")] = None,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=672, help="How far ahead.")] = 24,
+    accuracy: Annotated[
+        bool, typer.Option("--accuracy", help="How good forecasts of the past would have been.")
+    ] = False,
+    history: Annotated[
+        list[Path] | None, typer.Option("--history", help="A file of finished jobs; may be repeated.")
+    ] = None,
+    source_format: Annotated[
+        str, typer.Option("--format", help="Of histories: auto, squeue, sacct, csv or jsonl.")
+    ] = "auto",
+    timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
+) -> None:
+    """Quantiles of the GPUs that will be wanted, per pool.
+
+    From the configured queue and from histories; with --accuracy, beside what a forecast has to beat."""
+    from broker import forecasting
+    from broker.view.forecast import forecast_json, forecast_text
+
+    wish = forecasting.Wish(
+        files=tuple(history or ()),
+        pools=tuple(pools or ()),
+        hours=hours,
+        accuracy=accuracy,
+        source_format=source_format,
+        timezone=timezone,
+    )
+    found = forecasting.forecast(common.path, wish, flags=common.flags)
+    common.console.answer(forecast_json(found) if common.json else forecast_text(found))

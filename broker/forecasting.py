@@ -1,0 +1,189 @@
+"""`forecast`: jobs of the past and the queue -> quantiles of demand per pool, and how good they would have been.
+
+The present is the latest time that any source tells of: what happened after it is not known, and not taken for quiet.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from broker import queue_reading
+from broker.config import Config, load
+from broker.config.values import nearest
+from broker.errors import InputError, UsageError
+from broker.model.job import Job
+from broker.model.policy import Policy, Pool
+from broker.model.snapshot import SourceView, Trust
+from broker.purchase.pools import pool_of
+from broker.schedule.supposing import suppose
+
+if TYPE_CHECKING:
+    from broker.demand_history import Past
+    from forecasts.accuracy import Accuracy
+    from forecasts.given import Given
+
+AHEAD_H = (1, 2, 3, 6, 12, 24, 48, 72, 120, 168)
+SCORED_AHEAD_H = (1, 6, 24)
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """`files` are histories beside the configured queue; `source_format` and `timezone` are of them."""
+
+    files: tuple[Path, ...] = ()
+    pools: tuple[str, ...] = ()
+    hours: int = 24
+    accuracy: bool = False
+    source_format: str = "auto"
+    timezone: str | None = None
+
+
+class Quantile(msgspec.Struct, frozen=True):
+    level: float
+    gpus: int
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """Demand at a whole hour: GPUs of jobs that run or wait then."""
+
+    ahead_h: int
+    at: datetime
+    quantiles: tuple[Quantile, ...]
+
+
+class PoolForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """`notes` say what keeps it from being good. `gpus_now` is demand at the whole hour `as_of`."""
+
+    pool: str
+    as_of: datetime
+    history_h: int
+    jobs: int
+    gpus_now: int
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    accuracy: "tuple[Accuracy, ...]" = ()
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    pools: tuple[PoolForecast, ...]
+    problems: tuple[str, ...] = ()
+
+
+def forecast(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Forecast:
+    """Raises UsageError for a pool that there is not, InputError where nothing could be read."""
+    _numbers()
+    config = load(path, flags=flags, env=os.environ) if path.exists() or not wish.files else None
+    policy = suppose(config.policy if config else Policy(), (), {}, None)
+    views = _views(path, config, wish, flags)
+    given, problems = _given(config)
+    found = tuple(_forecast(pool, policy, views, given, config, wish) for pool in _pools(policy, wish.pools))
+    lines = (line for view in views for line in view.problems)
+    return Forecast(pools=found, problems=tuple(dict.fromkeys((*lines, *problems))))
+
+
+def _numbers() -> None:
+    try:
+        import lightgbm  # noqa: F401
+        import numpy  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"forecasts need {error.name}", next_step="Install it: pip install 'gpu-capacity-broker[sia]'"
+        ) from None
+
+
+def _views(path: Path, config: Config | None, wish: Wish, flags: Mapping[str, str]) -> tuple[SourceView, ...]:
+    """Histories, then the queue, which knows better how a job stands."""
+    views: tuple[SourceView, ...] = ()
+    if wish.files:
+        views = queue_reading.read(path, wish.files, wish.source_format, wish.timezone, flags=flags).sources
+    if config and config.queues:
+        views = (*views, *queue_reading.read(path, (), "auto", None, flags=flags).sources)
+    unread = [view for view in views if view.trust is Trust.UNKNOWN]
+    if unread or not views:
+        why = "; ".join(line for view in unread for line in view.problems) or "no queue and no history"
+        raise InputError(f"the past is not known: {why}", next_step="Give --history FILE, or see: broker jobs")
+    return views
+
+
+def _pools(policy: Policy, names: Sequence[str]) -> list[Pool]:
+    known = [pool.name for pool in policy.pools]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f'there is no pool "{name}"{nearest(name, known)}', next_step=f"Use one of {', '.join(known)}"
+            )
+    return [pool for pool in policy.pools if not names or pool.name in names]
+
+
+def _given(config: Config | None) -> "tuple[Given | None, tuple[str, ...]]":
+    if config is None or config.forecast is None:
+        return None, ()
+    from forecasts import given
+
+    try:
+        return given.read(config.forecast), ()
+    except InputError as error:
+        return None, (f"your forecast is not used: {error}",)
+
+
+def _forecast(
+    pool: Pool, policy: Policy, views: Sequence[SourceView], given: "Given | None", config: Config | None, wish: Wish
+) -> PoolForecast:
+    from broker import demand_history as history
+
+    jobs = [job for job in _latest(views) if pool_of(job, policy.pools) is pool and job.gpus > 0]
+    told = _present(views)
+    if not jobs or told is None:
+        nothing = "no job of this pool was ever seen: there is nothing to forecast from"
+        at = told or datetime.min
+        return PoolForecast(pool=pool.name, as_of=at, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
+    past = history.past(jobs, told)
+    usable, notes = _usable(given, past, config, wish.hours)
+    rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable)
+    return PoolForecast(
+        pool=pool.name,
+        as_of=past.as_of,
+        history_h=past.hours,
+        jobs=len(jobs),
+        gpus_now=int(past.series.level[-1]),
+        rows=tuple(_row(past, hours, quantiles) for hours, quantiles in rows),
+        notes=(*history.cold(past), *notes, *said),
+        accuracy=history.accuracy(past, SCORED_AHEAD_H) if wish.accuracy else (),
+    )
+
+
+def _hours(most: int) -> tuple[int, ...]:
+    return tuple(dict.fromkeys((*(hours for hours in AHEAD_H if hours < most), most)))
+
+
+def _latest(views: Sequence[SourceView]) -> Iterable[Job]:
+    """Each attempt once, as the last source tells it."""
+    found = {(job.cluster, job.id, job.attempt, job.submit): job for view in views for job in view.jobs}
+    return found.values()
+
+
+def _present(views: Sequence[SourceView]) -> datetime | None:
+    """The latest time that a job tells, or at which a queue with live jobs was read."""
+    jobs = chain.from_iterable(view.jobs for view in views)
+    told = [at for job in jobs for at in (job.submit, job.start, job.end) if at is not None]
+    told += [view.as_of for view in views if view.as_of and any(job.state.live for job in view.jobs)]
+    return max(told, default=None)
+
+
+def _usable(
+    given: "Given | None", past: "Past", config: Config | None, hours: int
+) -> "tuple[Given | None, tuple[str, ...]]":
+    if given is None or config is None:
+        return None, ()
+    problems = given.problems(past.as_of, config.forecast_max_age, timedelta(hours=hours))
+    too_old = past.as_of - given.generated_at > config.forecast_max_age
+    return None if too_old else given, tuple(f"your {problem}" for problem in problems)
+
+
+def _row(past: "Past", hours: int, quantiles: Sequence[tuple[float, int]]) -> Row:
+    at = past.as_of + timedelta(hours=hours)
+    return Row(ahead_h=hours, at=at, quantiles=tuple(Quantile(level, gpus) for level, gpus in quantiles))
