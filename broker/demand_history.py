@@ -17,6 +17,7 @@ from forecasts.quantiles import LEVELS, Array
 from forecasts.scores import mean_pinball
 
 COLD_H = 48
+STALE = timedelta(hours=24)
 MODEL_H = 240
 """From so many hours of history on, the boosted model of demand some hours ahead can be fitted."""
 LEARNED_H = 28 * 24
@@ -30,6 +31,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     as_of: datetime
     series: Series
     submitted: Submitted
+    last_end: datetime | None
 
     @property
     def hours(self) -> int:
@@ -49,6 +51,7 @@ def past(jobs: Sequence[Job], told: datetime) -> Past:
         origin=origin,
         as_of=origin + timedelta(hours=hours - 1),
         series=series(demand, hours, weekday_of_start=origin.weekday()),
+        last_end=max((job.end for job in usable if job.end is not None), default=None),
         submitted=_submitted([job for job in usable if job.start is not None], origin),
     )
 
@@ -72,7 +75,11 @@ def _submitted(jobs: Sequence[Job], origin: datetime) -> Submitted:
 
 
 def cold(past: Past) -> tuple[str, ...]:
-    """What too little history means, said plainly."""
+    """What too little history, or one that stops, means: said plainly."""
+    if past.last_end is None:
+        return ("cold start: no finished job is known, so what was wanted in the past is understated; give --history",)
+    if past.as_of - past.last_end > STALE:
+        return (f"no job is known to have ended since {past.last_end:%Y-%m-%d %H:%M} UTC: the history is old",)
     if past.hours < COLD_H:
         return (f"cold start: {past.hours} h of history say next to nothing; the figures are what demand did in them",)
     if past.hours < MODEL_H:

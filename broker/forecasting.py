@@ -59,7 +59,7 @@ class PoolForecast(msgspec.Struct, frozen=True, kw_only=True):
     """`notes` say what keeps it from being good. `gpus_now` is demand at the whole hour `as_of`."""
 
     pool: str
-    as_of: datetime
+    as_of: datetime | None
     history_h: int
     jobs: int
     gpus_now: int
@@ -139,8 +139,7 @@ def _forecast(
     told = _present(views)
     if not jobs or told is None:
         nothing = "no job of this pool was ever seen: there is nothing to forecast from"
-        at = told or datetime.min
-        return PoolForecast(pool=pool.name, as_of=at, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
+        return PoolForecast(pool=pool.name, as_of=told, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
     past = history.past(jobs, told)
     usable, notes = _usable(given, past, config, wish.hours)
     rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable)

@@ -271,7 +271,7 @@ TOP = Section(
         Key("mode", values.choice(Mode), "`observe` never buys, changes or releases", Mode.ACT),
         Key("state", values.text, "the ledger's file", "state.db"),
         Key("prices", values.text, "your own price file; it wins over the built-in table"),
-        Key("forecast", values.text, "your own forecast of demand, which takes part as one expert more"),
+        Key("forecast", values.text, "your own forecast of demand, which takes part in `broker forecast`"),
         Key("forecast_max_age", values.some_time, "an older one of yours is not used", values.duration("26h")),
         Key("freeze_file", values.text, "while this file exists, nothing is bought, changed or released", "FREEZE"),
         Key("lock_timeout", values.duration, "how long to wait for another run", values.duration("30s")),
