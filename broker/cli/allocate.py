@@ -43,13 +43,13 @@ def _schedule(
 
     Orders for a scheduler to carry out; the broker starts and stops nothing itself."""
     from broker import scheduling
-    from broker.backtest.command import parse_entitlements
+    from broker.schedule import supposing
     from broker.view.schedule import schedule_json, schedule_text
 
     wish = scheduling.Wish(
         files=tuple(files or ()),
         pools=tuple(pools or ()),
-        entitlements=parse_entitlements(entitlement or []),
+        entitlements=supposing.entitlements(entitlement or ()),
         capacity=capacity,
         explain=explain,
         keep=not look,

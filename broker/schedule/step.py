@@ -19,11 +19,14 @@ from broker.schedule.memory import Memory, Order, PoolMemory
 from broker.schedule.orders import PoolSchedule, Schedule
 from broker.schedule.promises import Slots, slots_of, terms_of
 from broker.sia import following
+from broker.sia.forgetting import crosses, forget
 from broker.sia.holdback import HoldBack
 from broker.sia.machine import Kind, Machine, Terms
 from broker.sia.state import Rules
 
 HOUR_S = 3600.0
+FORGET_FROM = 1000
+"""Finished jobs that are kept at least before those that nothing can reach are let go."""
 _PRESENT = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 
 
@@ -118,12 +121,16 @@ class _PoolLook:
         here = self._ready(jobs)
         terms = terms_of(self._pool, self._policy, capacity, (job.tenant for job in here.values()))
         memory, first = self._remembered(terms, capacity)
+        if not first and self._upset(memory.machine, terms):
+            memory, first = self._again(memory, terms, capacity), True
         self._promises(memory.machine, terms)
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
         Feed(memory, self._settings, self._seconds, span).tell(here, over)
         memory.machine.capacity(self._now, capacity)
         fresh = self._decide(memory)
+        if len(memory.machine.jobs) > FORGET_FROM + 2 * len(memory.known):
+            forget(memory.machine)
         stage = answer.Stage(self._pool.name, slots, memory, here, self._settings, self._memory.since, self._now)
         return answer.schedule(stage, fresh, self._notes(memory, terms, slots, held_at, first=first))
 
@@ -166,6 +173,25 @@ class _PoolLook:
         made = PoolMemory(machine=machine, hold=hold, hour=int(self._now // HOUR_S))
         self._memory.pools[self._pool.name] = made
         return made, True
+
+    def _upset(self, machine: Machine, terms: dict[str, Terms]) -> bool:
+        """Whether promises have changed so that jobs fit into the static schedule which did not, or no longer do."""
+        shares = {name: terms[name].entitlement if name in terms else 0 for name in (*terms, *machine.tenants)}
+        changed = {
+            name: share
+            for name, share in shares.items()
+            if name in machine.tenants and machine.state.tenants[machine.tenants.index(name)].entitlement != share
+        }
+        if changed:
+            forget(machine)
+        return any(crosses(machine, name, share) for name, share in changed.items())
+
+    def _again(self, memory: PoolMemory, terms: dict[str, Terms], capacity: int) -> PoolMemory:
+        """The static schedule begins anew from the queue as it is; what was learned of jobs and hours stays."""
+        del self._memory.pools[self._pool.name]
+        made, _ = self._remembered(terms, capacity)
+        made.habits, made.hold = memory.habits, memory.hold
+        return made
 
     def _promises(self, machine: Machine, terms: dict[str, Terms]) -> None:
         """A tenant that is no longer named is promised nothing."""
@@ -212,7 +238,7 @@ class _PoolLook:
         capacity, promised = sum(each.gpus for each in slots), sum(each.entitlement for each in terms.values())
         notes = []
         if first:
-            notes.append("first look: what happened before is not known, so lags are counted from now")
+            notes.append("the static schedule begins at this look: lags are counted from now")
         if not memory.hold.history:
             notes.append("nothing is lent until an hour has been watched")
         if not slots:

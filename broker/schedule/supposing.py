@@ -12,19 +12,31 @@ from broker.model.policy import OwnNodes, Policy, Pool, Tenant
 _ANY_AGE = timedelta(days=36500)
 
 
-def suppose(policy: Policy, named: Sequence[str], entitlements: Mapping[str, int], capacity: int | None) -> Policy:
+def suppose(policy: Policy, named: Sequence[str], shares: Mapping[str, int], capacity: int | None) -> Policy:
     """Without a configured pool, all jobs ask one. Without capacity of its own, a pool holds what it promises.
 
     Raises UsageError where it is not clear which of several pools is meant.
     """
     pools = policy.pools or (Pool(name="all", gpu_models=known(), places=(), default=True),)
-    chosen = _chosen(pools, named, needed=bool(entitlements) or capacity is not None)
+    chosen = _chosen(pools, named, needed=bool(shares) or capacity is not None)
     tenants = policy.tenants
-    if entitlements and chosen:
-        tenants = _promised(tenants, chosen, entitlements)
+    if shares and chosen:
+        tenants = _promised(tenants, chosen, shares)
     pools = tuple(_with_slots(pool, tenants, capacity if pool is chosen else None) for pool in pools)
     guards = msgspec.structs.replace(policy.guards, max_data_age=_ANY_AGE)
     return msgspec.structs.replace(policy, pools=pools, tenants=tenants, guards=guards)
+
+
+def entitlements(given: Sequence[str]) -> dict[str, int]:
+    """TENANT=GPUS, one each. Raises UsageError."""
+    found = {}
+    for text in given:
+        tenant, _, gpus = text.rpartition("=")
+        if not tenant or not gpus.isdecimal():
+            example = "For example: --entitlement nlp=64"
+            raise UsageError(f"--entitlement {text!r} is not TENANT=GPUS", next_step=example)
+        found[tenant] = int(gpus)
+    return found
 
 
 def _chosen(pools: tuple[Pool, ...], named: Sequence[str], *, needed: bool) -> Pool | None:
@@ -35,14 +47,14 @@ def _chosen(pools: tuple[Pool, ...], named: Sequence[str], *, needed: bool) -> P
     return fit[0] if fit else None
 
 
-def _promised(tenants: tuple[Tenant, ...], pool: Pool, entitlements: Mapping[str, int]) -> tuple[Tenant, ...]:
+def _promised(tenants: tuple[Tenant, ...], pool: Pool, shares: Mapping[str, int]) -> tuple[Tenant, ...]:
     configured = {tenant.name: tenant for tenant in tenants}
     found = []
-    for name in dict.fromkeys((*configured, *entitlements)):
+    for name in dict.fromkeys((*configured, *shares)):
         tenant = configured.get(name, Tenant(name=name))
         others = {held: gpus for held, gpus in tenant.entitlements if held != pool.name}
-        shares = {**others, pool.name: entitlements[name]} if name in entitlements else others
-        found.append(msgspec.structs.replace(tenant, entitlements=tuple(shares.items())))
+        promised = {**others, pool.name: shares[name]} if name in shares else others
+        found.append(msgspec.structs.replace(tenant, entitlements=tuple(promised.items())))
     return tuple(found)
 
 

@@ -46,7 +46,7 @@ def serve_claims(s: State, now: float) -> None:
 def claim_of(s: State, v: int) -> int:
     """All slots that the tenant has a claim on and does not hold."""
     if s.tenants[v].entitled_since < NEVER:
-        return s.tenants[v].entitlement - s.tenants[v].granted
+        return max(s.tenants[v].entitlement, s.tenants[v].owed) - s.tenants[v].granted
     wanted, j = 0, s.tenants[v].first_waiting
     while j != NOBODY:
         if s.jobs[j].waiting_since < NEVER:
@@ -106,7 +106,7 @@ def claim_at_cursor(s: State, v: int) -> int:
         s.tenants[v].cursor = s.jobs[j].waits_after
         return s.jobs[j].gpus
     s.tenants[v].cursor = -2
-    return s.tenants[v].entitlement - s.tenants[v].granted - s.tenants[v].asked
+    return max(s.tenants[v].entitlement, s.tenants[v].owed) - s.tenants[v].granted - s.tenants[v].asked
 
 
 @kernel
@@ -211,7 +211,7 @@ def measure_claims(s: State) -> None:
         v = s.active[i]
         due = max(s.tenants[v].owed, s.tenants[v].keep)
         if s.tenants[v].entitled_since < NEVER:
-            due = s.tenants[v].entitlement
+            due = max(s.tenants[v].entitlement, s.tenants[v].owed)
         unmet += due - s.tenants[v].granted
         claimed += due - s.tenants[v].owed
     s.pool[0].unmet = unmet

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,3 +90,44 @@ def test_a_command_that_ends_after_each_look_decides_the_same() -> None:
         seen_kinds |= {name for found, _ in whole for name in ("grants", "loans", "reclaims") if getattr(found, name)}
         seen_kinds |= {"overdue" for found, _ in whole if found.overdue}
     assert seen_kinds == {"grants", "loans", "reclaims", "overdue"}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**9))
+def test_letting_finished_jobs_go_changes_no_decision(seed: int) -> None:
+    whole = list(play(seed, uncut, looks=120))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("broker.schedule.step.FORGET_FROM", 0)
+        assert whole == list(play(seed, saved, looks=120))
+
+
+def test_a_long_life_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.schedule.step.FORGET_FROM", 10)
+    memories: list[Memory] = []
+    for _ in play(5, lambda memory: memories.append(memory) or memory, looks=400):
+        pass
+    (pool,) = memories[-1].pools.values()
+    assert pool.names > 100
+    assert len(pool.machine.jobs) <= 10 + 3 * len(pool.known) + 16
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9))
+def test_promises_and_capacity_that_change_break_nothing(seed: int) -> None:
+    """Never more slots than there are, and books that stay in order, whatever is promised from look to look."""
+    rng = random.Random(seed)
+    cluster, memory = Cluster(rng, 16), begin(START)
+    rules = worlds(rng)
+    for number in range(90):
+        now = number * STEP_S
+        rules = worlds(rng) if number % 7 == 0 else rules
+        cluster.pass_time(now, STEP_S)
+        for _ in range(rng.choice([0, 1, 2]) if number > 20 else 0):
+            owner, gpus = rng.choice(["open", "closed", "proud", "guest"]), rng.choice([1, 2, 4, 8])
+            cluster.add(Work(f"{number}-{rng.random()}", owner, gpus, now - 1, rng.choice([50, 500, 2500])))
+        (found,) = look(memory, seen(now, *cluster.queue()), rules, SETTINGS).pools
+        started = sum(order.gpus for order in (*found.grants, *found.loans) if order.kind != "restart")
+        assert cluster.used() + started <= 16
+        assert all(0 <= share.granted_gpus <= share.owed_gpus for share in found.tenants)
+        assert all(tenant.behind >= 0 for tenant in memory.pools["h100"].machine.state.tenants)
+        cluster.follow(found, now)
