@@ -11,7 +11,7 @@ from broker.schedule.lending import loans
 from broker.schedule.memory import Habit, Known, PoolMemory
 from broker.schedule.orders import Class, Loan, Order, Overdue, PoolSchedule, Share
 from broker.schedule.promises import Slots
-from broker.sia import following
+from broker.sia.columns import QUEUED
 
 _HOLDS = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 
@@ -113,7 +113,7 @@ def _shares(stage: Stage, lent: tuple[Loan, ...]) -> tuple[Share, ...]:
             if part.tenant is not None:
                 lends[part.tenant] = lends.get(part.tenant, 0) + part.gpus
     for known in stage.memory.known.values():
-        if not following.runs(machine, known.name):
+        if machine.state.jobs[machine.known[known.name]].state == QUEUED:
             name = machine.tenants[machine.state.jobs[machine.known[known.name]].tenant]
             queued[name] = queued.get(name, 0) + 1
     rows = zip(machine.tenants, machine.state.tenants, machine.borrows, strict=True)

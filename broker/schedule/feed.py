@@ -1,6 +1,6 @@
 """The queue as it is seen, told to the allocator as events: who came, who runs, who stopped, who is gone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -53,6 +53,14 @@ class Feed:
                 self._follow(key, self._memory.known[key], job)
         for key, job in jobs.items():
             self._allow(self._memory.known[key], job)
+
+    def recall(self, over: Iterable[Job]) -> None:
+        """What a queue tells of finished jobs teaches how long their class runs."""
+        for job in sorted((job for job in over if job.start and job.end), key=lambda job: job.submit):
+            if job.state is JobState.DONE and job.start and job.end:
+                kind = habits.class_of(job)
+                run = Known(name="", kind=kind, gpus=job.gpus, run_s=(job.end - job.start).total_seconds())
+                habits.note_end(self._memory.habits.setdefault(kind, Habit()), run)
 
     def _gone(self, jobs: Mapping[str, Job]) -> list[str]:
         return [key for key in self._memory.known if key not in jobs]

@@ -126,7 +126,10 @@ class _PoolLook:
         self._promises(memory.machine, terms)
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
-        Feed(memory, self._settings, self._seconds, span).tell(here, over)
+        feed = Feed(memory, self._settings, self._seconds, span)
+        if first:
+            feed.recall(job for job in over.values() if pool_of(job, self._policy.pools) is self._pool)
+        feed.tell(here, over)
         memory.machine.capacity(self._now, capacity)
         fresh = self._decide(memory)
         if len(memory.machine.jobs) > FORGET_FROM + 2 * len(memory.known):

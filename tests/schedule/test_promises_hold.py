@@ -104,8 +104,12 @@ def test_letting_finished_jobs_go_changes_no_decision(seed: int) -> None:
 def test_a_long_life_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.schedule.step.FORGET_FROM", 10)
     memories: list[Memory] = []
-    for _ in play(5, lambda memory: memories.append(memory) or memory, looks=400):
-        pass
+
+    def kept(memory: Memory) -> Memory:
+        memories.append(memory)
+        return memory
+
+    assert len(list(play(5, kept, looks=400))) == 400
     (pool,) = memories[-1].pools.values()
     assert pool.names > 100
     assert len(pool.machine.jobs) <= 10 + 3 * len(pool.known) + 16
