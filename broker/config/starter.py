@@ -30,6 +30,8 @@ default = true                      # jobs that name no GPU model belong here
 # weight = 2.0
 # budget_usd_per_month = 20000
 # entitlements = { h100 = 16 }
+# lends = false                     # what it leaves idle is not lent; max_lent = { h100 = 4 } caps it
+# borrows = false                   # its jobs never start early on what others leave idle
 
 [guards]
 max_usd_per_hour = 100              # over everything held

@@ -46,7 +46,7 @@ def _pool(pool: PoolSchedule, verbose: bool, paint: Paint) -> str:
 def _order(order: Order, paint: Paint) -> list[str]:
     sign, colour = _SIGNS[order.kind]
     word = f"{order.kind:<8}" + ("" if order.new else f"(since {order.since:%H:%M:%S}) ")
-    lag = f"lag {order.lag_s:.0f} s"
+    lag = f"lag {round(order.lag_s)} s"
     lines = [f"  {paint(sign, colour)} {word} {order.job}  {order.tenant}  {order.gpus} GPUs  {lag}"]
     if order.lenders:
         lines.append(f"      from {_parts(order.lenders)}")

@@ -2,10 +2,13 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from broker.errors import Exit
+from state.lock import Lock
 from tests.cli.conftest import Broker
 
 HEADER = "id,tenant,submit,start,state,gpus,preemptible\n"
@@ -130,3 +133,34 @@ def test_verbose_shows_tenants_and_classes(broker: Broker, own: Path) -> None:
     said = broker("schedule", "-v").out
     assert "tenant  promised  may lend  borrows  owed  held  early  lent  queued" in said
     assert re.search(r"vision/-/- +yes +not measured +not measured", said)
+
+
+def test_a_second_look_at_once_is_refused_with_the_name_of_the_first(broker: Broker, own: Path) -> None:
+    own.write_text('lock_timeout = "0s"\n' + own.read_text())
+    with Lock(own.with_name("state.schedule.json"), command="another look", now=datetime(2026, 3, 4, tzinfo=UTC)):
+        ran = broker("schedule")
+        assert broker("schedule", "--look").code == 0
+    assert ran.code == Exit.LOCKED
+    assert "another look" in ran.err
+
+
+def test_a_pool_whose_queue_is_not_read_leaves_the_others_decided(broker: Broker, own: Path) -> None:
+    more = """
+[[queue]]
+name = "gone"
+file = "gone.csv"
+pools = ["a100"]
+[[pool]]
+name = "a100"
+gpu = "a100-80gb"
+[[pool.own]]
+nodes = 1
+gpus_per_node = 8
+"""
+    own.write_text(own.read_text().replace('cluster = "c"', 'cluster = "c"\npools = ["h100"]') + more)
+    ran = broker("schedule")
+    assert ran.code == Exit.PARTLY_DONE
+    assert "pool a100: NOT DECIDED: job source gone is unknown" in ran.out
+    assert "+ grant    c/due" in ran.out
+    assert broker("schedule", "--pool", "a100").code == Exit.ERROR
+    assert broker("schedule", "--pool", "h100").code == Exit.OK
