@@ -161,6 +161,7 @@ class Feed:
             self._back(known)
         else:
             known.done = known.service = 0.0
+            known.order = None
             if following.runs(self._machine, known.name):
                 self._machine.progress(self._now, known.name, 0.0)
 

@@ -4,7 +4,7 @@ from broker.sia.columns import DRAINING, NEVER, QUEUED, RUNNING, Tenant
 from broker.sia.heap import heap_push, heap_remove
 from broker.sia.lists import activate, enqueue, queue_leave
 from broker.sia.machine import Machine, Terms
-from broker.sia.step import finish_drains
+from broker.sia.step import finish_drain
 
 
 def promise(machine: Machine, tenant: str, terms: Terms) -> None:
@@ -34,9 +34,10 @@ def gives_back_at(machine: Machine, job: str, at: float) -> None:
     pool = state.pool[0]
     pool.drains = heap_remove(state.drains, pool.drains, j)
     state.jobs[j].drained_at = at
-    pool.drains = heap_push(state.drains, pool.drains, j, at, 0.0)
-    if at <= pool.now:
-        finish_drains(state, pool.now)
+    if at <= pool.now:  # this one only: of others it is not known yet whether they still hold theirs
+        finish_drain(state, j, pool.now)
+    else:
+        pool.drains = heap_push(state.drains, pool.drains, j, at, 0.0)
 
 
 def may_borrow(machine: Machine, job: str, *, allowed: bool) -> None:

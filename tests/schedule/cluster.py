@@ -107,9 +107,13 @@ class Cluster:
         for order in found.reclaims:
             work = by_name[order.job]
             if work.start is not None and work.stopping is None and self.rng.random() > self.lazy:
-                work.stopping = now + self.rng.choice([10, 100, 400])
+                work.stopping = now + self.stop_after()
         for order in (*found.grants, *found.loans):
             work = by_name[order.job]
             room = self.used() + work.gpus <= self.slots
             if work.start is None and room and self.rng.random() > self.lazy:
                 work.start = now
+
+    def stop_after(self) -> float:
+        """Seconds that a called-back job takes to give its slots back; some take longer than they may."""
+        return self.rng.choice([10, 100, 400])
