@@ -90,7 +90,7 @@ _INSTEAD = {
 
 def _whole_plan(snapshot: Snapshot, policy: Policy) -> Refusal | None:
     if snapshot.frozen_by:
-        reason = Reason(f"frozen by {snapshot.frozen_by}: nothing is bought, changed or released while it exists")
+        reason = Reason(f"frozen by {snapshot.frozen_by}: nothing is bought, changed or released while that is so")
         return Refusal(guard=GuardName.FROZEN, key=WHOLE_PLAN, reason=reason)
     if policy.mode is Mode.OBSERVE:
         reason = Reason("mode is observe: the plan is shown, and nothing is done")

@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 
 from broker.errors import UsageError
-from providers.sandbox.local import Sandbox
+from providers.sandbox.local import Sandbox, world_held
 
 
 class Clouds:
@@ -26,13 +26,16 @@ class Clouds:
 
 @contextmanager
 def serving(*, port: int, seed: int, speed: float, busy: float, world: Path | None) -> Iterator[Clouds]:
-    """Raises UsageError where the port is taken."""
-    sandbox = Sandbox(seed=seed, speed=speed, busy=busy, port=port, path=world)
-    try:
-        sandbox.start()
-    except OSError as error:
-        raise UsageError(f"cannot listen on port {port}: {error.strerror}", next_step="Give another --port") from None
-    try:
-        yield Clouds(sandbox)
-    finally:
-        sandbox.stop()
+    """Raises UsageError where the port is taken, InputError where another serves that world."""
+    with world_held(world, by="broker sandbox") if world else nullcontext():
+        sandbox = Sandbox(seed=seed, speed=speed, busy=busy, port=port, path=world)
+        try:
+            sandbox.start()
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on port {port}: {error.strerror}", next_step="Give another --port"
+            ) from None
+        try:
+            yield Clouds(sandbox)
+        finally:
+            sandbox.stop()

@@ -47,7 +47,9 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """US dollars within the window. `committed` is still to be paid after it, whatever is decided next.
+    """US dollars within the window, each rounded by itself to a millionth: by so much may a total differ from its
+    lines, and it is the same total however they are grouped. `committed` is still to be paid after it, whatever is
+    decided next.
 
     `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure.
     """

@@ -14,7 +14,6 @@ from broker.clock import Clock, FixedClock, WallClock
 from broker.config import Config, at_endpoints, load, name_of
 from broker.errors import InputError
 from broker.model.place import ProviderName
-from providers.base import VISIBILITY_WINDOW
 
 if TYPE_CHECKING:
     from providers.base import Provider
@@ -49,8 +48,7 @@ class Workplace:
 
     @property
     def visibility_window(self) -> timedelta:
-        """The longest of the clouds': longer is safer."""
-        return max((each.visibility_window for each in self.config.providers), default=VISIBILITY_WINDOW)
+        return self.config.policy.purchase.visibility_window
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from broker.errors import ConfigError
 from broker.model.gpu import known, normalise
 from broker.model.place import ProviderName
 from broker.model.policy import Guards, OwnNodes, PlaceRule, Policy, Pool, Purchase, Tenant
+from providers.base import VISIBILITY_WINDOW
+from providers.settings import ProviderSettings
 
 
 def load(path: Path, *, flags: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None) -> Config:
@@ -84,11 +86,12 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
         return base / Path(top[key]).expanduser()
 
     sandbox = clouds.sandbox(reader, document, path.parent)
+    providers = clouds.providers(reader, document, sandbox)
     return Config(
         path=path,
         queues=tuple(_queue(path.parent, fields) for _, _, fields in reader.many(schema.QUEUE, document, "")),
-        policy=_policy(reader, document, top),
-        providers=clouds.providers(reader, document, sandbox),
+        policy=_policy(reader, document, top, providers),
+        providers=providers,
         state=located("state"),
         prices=located("prices") if top["prices"] else None,
         forecast=located("forecast") if top["forecast"] else None,
@@ -101,17 +104,26 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
     )
 
 
-def _policy(reader: Reader, document: dict[str, Any], top: dict[str, Any]) -> Policy:
+def _policy(
+    reader: Reader, document: dict[str, Any], top: dict[str, Any], providers: tuple[ProviderSettings, ...]
+) -> Policy:
     """A pool without places may be served by every configured cloud."""
     anywhere = tuple(PlaceRule(provider=name) for name in ProviderName if name.value in document)
     return Policy(
         mode=top["mode"],
         pools=tuple(_pool(reader, *entry, anywhere) for entry in reader.many(schema.POOL, document, "")),
         tenants=tuple(Tenant(**fields) for _, _, fields in reader.many(schema.TENANT, document, "")),
-        purchase=Purchase(**reader.one(schema.PURCHASE, document.get("purchase", {}), "purchase")),
+        purchase=_purchase(reader, document, providers),
         guards=_guards(reader, document),
         protect=frozenset(top["protect"]),
     )
+
+
+def _purchase(reader: Reader, document: dict[str, Any], providers: tuple[ProviderSettings, ...]) -> Purchase:
+    """What is bought may be invisible for as long as in the slowest of the clouds: longer is safer."""
+    fields = reader.one(schema.PURCHASE, document.get("purchase", {}), "purchase")
+    window = max((each.visibility_window for each in providers), default=VISIBILITY_WINDOW)
+    return Purchase(**fields, visibility_window=window)
 
 
 def _guards(reader: Reader, document: dict[str, Any]) -> Guards:

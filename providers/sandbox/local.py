@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
+from broker.errors import InputError
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue
 from providers.sandbox.clock import DEFAULT_START, WorldClock
@@ -126,11 +127,34 @@ def embedded(path: Path, *, seed: int = 0) -> Iterator[Sandbox]:
 
     Others that want the same file wait.
     """
-    lock = path.with_name(f"{path.name}.lock")
-    with lock.open("w", encoding="utf-8") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        with Sandbox(path=path, seed=seed) as sandbox:
-            yield sandbox
+    with world_held(path), Sandbox(path=path, seed=seed) as sandbox:
+        yield sandbox
+
+
+@contextlib.contextmanager
+def world_held(path: Path, *, by: str = "") -> Iterator[None]:
+    """The world's file is ours alone. `by` names a holder that may stay for long: for it nobody waits.
+
+    Raises InputError where such a one holds it.
+    """
+    with path.with_name(f"{path.name}.lock").open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _wait(handle, path)
+        handle.truncate(0)
+        handle.write(by)
+        handle.flush()
+        yield
+        handle.truncate(0)
+
+
+def _wait(handle: TextIO, path: Path) -> None:
+    handle.seek(0)
+    holder = handle.read()
+    if holder:
+        raise InputError(f"{path} is in use by {holder}", next_step="Stop that one, or point [sandbox] at its address")
+    fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 _CODE = {

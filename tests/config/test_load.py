@@ -127,6 +127,13 @@ def test_the_clouds_and_their_reach() -> None:
     assert (azure.subscriptions[0].regions, azure.sandbox) == (("eastus",), False)
 
 
+def test_a_purchase_may_be_invisible_for_as_long_as_in_the_slowest_cloud() -> None:
+    text = "[aws]\nvisibility_window = '7m'\n[[aws.account]]\nregions = ['us-east-1']\n"
+    slower = "[gcp]\nvisibility_window = '20m'\n[[gcp.project]]\nproject = 'p'\nregions = ['us-central1']\n"
+    assert read(text).policy.purchase.visibility_window == timedelta(minutes=7)
+    assert read(text + slower).policy.purchase.visibility_window == timedelta(minutes=20)
+
+
 def test_an_embedded_sandbox_gives_every_cloud_its_address() -> None:
     config = read(FULL + '[sandbox]\nworld = "world.json"\n')
     assert config.sandbox and config.sandbox.world == Path("/etc/broker/world.json")

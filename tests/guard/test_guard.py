@@ -195,6 +195,8 @@ def test_frozen_and_observing_refuse_the_whole_plan_and_show_what_is_kept() -> N
         assert plan.changes == ()
         assert [type(action) for action in plan.actions] == [Keep]
         assert [(refusal.guard, refusal.key) for refusal in plan.refusals] == [(name, "")]
+    clock = guarded(msgspec.structs.replace(seen, frozen_by="this machine's clock"), limited()).refusals[0]
+    assert "while it exists" not in clock.reason.text, "a wrong clock is no file"
     nothing = world(offers=(offer(),))
     assert guarded(msgspec.structs.replace(nothing, frozen_by="FREEZE"), policy()).refusals == ()
 

@@ -14,6 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from broker.errors import InputError
+from broker.local_clouds import serving
 from broker.model.place import ProviderName
 from providers.sandbox import control
 from providers.sandbox.catalogue import Pool
@@ -183,6 +185,17 @@ with embedded(Path({str(path)!r})) as sandbox:
         now = first.advance(timedelta(hours=1))
     out, _ = second.communicate(timeout=30)
     assert out.strip() == now.isoformat()
+
+
+def test_nobody_waits_for_a_world_that_is_served(tmp_path: Path) -> None:
+    path = tmp_path / "world.json"
+    with serving(port=0, seed=1, speed=0.0, busy=0.0, world=path):
+        with pytest.raises(InputError, match="in use by broker sandbox"), embedded(path):
+            pass
+        with pytest.raises(InputError), serving(port=0, seed=1, speed=0.0, busy=0.0, world=path):
+            pass
+    with embedded(path) as after:
+        assert after.world.seed == 1
 
 
 def test_the_same_seed_and_calls_give_the_same_world() -> None:
