@@ -26,10 +26,10 @@ crash: setup ## kill, lose, refuse and delay at every boundary of apply, on all 
 	$(PY) -m pytest tests/crash -n $(WORKERS) --dist worksteal
 
 bench: setup ## CPU time and memory as ratios, with bars
-	$(PY) -m pytest -m bench -s
+	$(PY) -m pytest -m bench -s tests/bench tests/queues
 
 bench-sia: setup ## the allocator on the public traces (BROKER_TRACES=folder): each figure beside its bar
-	$(PY) -m pytest -m bench -s tests/backtest tests/sia
+	$(PY) -m pytest -m bench -s tests/backtest tests/sia tests/forecasts
 
 lint: setup ## ruff, mypy --strict, import-linter
 	$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .

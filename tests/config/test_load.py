@@ -128,7 +128,7 @@ def test_the_clouds_and_their_reach() -> None:
 
 
 def test_a_purchase_may_be_invisible_for_as_long_as_in_the_slowest_cloud() -> None:
-    text = "[aws]\nvisibility_window = '7m'\n[[aws.account]]\nregions = ['us-east-1']\n"
+    text = "[aws]\nvisibility_window = '7m'\n[[aws.account]]\nname = 'main'\nregions = ['us-east-1']\n"
     slower = "[gcp]\nvisibility_window = '20m'\n[[gcp.project]]\nproject = 'p'\nregions = ['us-central1']\n"
     assert read(text).policy.purchase.visibility_window == timedelta(minutes=7)
     assert read(text + slower).policy.purchase.visibility_window == timedelta(minutes=20)
