@@ -10,6 +10,7 @@ from providers.aws import failures, reading
 from providers.aws.listing import Listing
 from providers.aws.wire import Wire
 from providers.base import BrokenReply, Conflict, NotFound, ProviderError, Unsupported
+from providers.gone import gone
 
 CREATE = "CreateCapacityReservation"
 MODIFY = "ModifyCapacityReservation"
@@ -89,19 +90,6 @@ class Changes:
             message = f"{request.reservation_id} is not in {request.place.scope}"
             raise NotFound(MODIFY, code="InvalidCapacityReservationId.NotFound", message=message)
         return found
-
-
-def gone(request: ReleaseRequest) -> Reservation:
-    """What AWS does not know any more, as far as the request knows it."""
-    return Reservation(
-        id=request.reservation_id,
-        place=request.place,
-        machine_type="",
-        count=0,
-        state=ReservationState.RELEASED,
-        raw_state="",
-        notes=("AWS does not know it any more",),
-    )
 
 
 def _creation(request: ReserveRequest) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from datetime import timedelta
 
 from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest
 from broker.model.reservation import Owner, Reservation, ReservationState
-from providers.aws.changes import CREATE, gone
+from providers.aws.changes import CREATE
 from providers.aws.listing import Listing
 from providers.base import Seen, Sighting, Unfilled
+from providers.gone import gone
 
 _PRECISION = timedelta(seconds=1)
 

@@ -14,6 +14,7 @@ from providers.gcp import failures, reading, writing
 from providers.gcp.listing import Listing
 from providers.gcp.naming import name_in, name_of, reservation_id
 from providers.gcp.wire import Wire
+from providers.gone import gone
 
 INSERT = "reservations.insert"
 RESIZE = "reservations.resize"
@@ -170,18 +171,6 @@ def is_as_asked(request: ResizeRequest | EndRequest, found: Reservation) -> bool
     if isinstance(request, ResizeRequest):
         return found.count == request.to_count
     return found.ends is not None and abs(found.ends - request.to_end) < _PRECISION
-
-
-def gone(request: ReleaseRequest) -> Reservation:
-    """A reservation that is not there: nothing is known of it but that."""
-    return Reservation(
-        id=request.reservation_id,
-        place=request.place,
-        machine_type="",
-        count=0,
-        state=ReservationState.RELEASED,
-        raw_state="",
-    )
 
 
 def _given_back(before: Reservation, ended: compute_v1.Operation | None = None) -> Reservation:

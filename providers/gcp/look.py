@@ -6,9 +6,10 @@ from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveReq
 from broker.model.reservation import Reservation, ReservationState
 from providers.base import Ambiguous, Seen, Sighting
 from providers.gcp import failures
-from providers.gcp.changes import INSERT, RESIZE, gone, is_as_asked
+from providers.gcp.changes import INSERT, RESIZE, is_as_asked
 from providers.gcp.listing import Listing
 from providers.gcp.naming import name_in, name_of, request_id_of
+from providers.gone import gone
 
 
 class Look:
