@@ -71,8 +71,9 @@ def unserved_jobs(jobs: Iterable[Job]) -> list[Shortfall]:
 
 
 def _unserved(model: str, jobs: list[Job]) -> Shortfall:
-    asked = f"GPUs of model {model}" if model else "GPUs of no named model, and no pool is the default"
-    reason = Reason(f"no pool serves {len(jobs)} jobs that ask {asked}", (("jobs", str(len(jobs))),))
+    asked = f"GPUs of model {model}" if model else "no GPU model by name"
+    would = f'a [[pool]] with gpu = ["{model}"]' if model else "a [[pool]] with default = true"
+    reason = Reason(f"nothing serves jobs that ask {asked} ({len(jobs)}); {would} would", (("jobs", str(len(jobs))),))
     return Shortfall(pool="", gpus=sum(job.gpus for job in jobs), jobs=tuple(job.id for job in jobs), reason=reason)
 
 

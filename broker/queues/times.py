@@ -58,7 +58,10 @@ def _iso(text: str, zone: ZoneInfo | None) -> datetime:
 def _placed(naive: datetime, zone: ZoneInfo | None) -> datetime:
     """Of an hour that happens twice the earlier one; an hour that is skipped moves forward."""
     if zone is None:
-        raise Unfit('is a time without a zone; set timezone, or write "Z" or an offset', naive.isoformat())
+        raise Unfit(
+            'is a time without a zone; give --tz or set timezone of the [[queue]], or write "Z" or an offset',
+            naive.isoformat(),
+        )
     return naive.replace(tzinfo=zone, fold=0)
 
 

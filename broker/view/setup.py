@@ -16,7 +16,7 @@ def _next(made: Made) -> list[str]:
     if made.sandbox:
         return [f"These clouds are built in and cost nothing. Try: broker plan -c {made.config}"]
     return [
-        "Name your clouds and queue in it, then: broker check",
+        f"Name your clouds and queue in it, then: broker check -c {made.config}",
         "It watches and buys nothing until you set mode = \"act\".",
     ]  # fmt: skip
 

@@ -82,3 +82,8 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: fro
     rule = ["---:" if index in right else "---" for index in range(len(header))]
     lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def pool_text(name: str) -> str:
+    """Jobs that no pool serves have none."""
+    return f"pool {name}" if name else "no pool"

@@ -135,7 +135,7 @@ def test_times_in_the_sites_zone(written: str, utc: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"Submit": "2026-03-04T08:00:00"}, "submit is a time without a zone; set timezone"),
+        ({"Submit": "2026-03-04T08:00:00"}, "submit is a time without a zone; give --tz or set timezone"),
         ({"Submit": "Ystday 14:03"}, "submit is not a time"),
         ({"Submit": "Unknown"}, "has no Submit time"),
         ({"JobID": "abc"}, "has a job id that cannot be understood"),
