@@ -11,7 +11,7 @@ import msgspec
 from broker.apply import ApplyResult, admit
 from broker.apply import apply as carry_out
 from broker.errors import Exit, StateError, UsageError
-from broker.events import Acted, Decided, Ended, FoundOut, Looked, News, Refused, Short, Tell
+from broker.events import Acted, Decided, Ended, FoundOut, Looked, News, Proposed, Refused, Short, Tell
 from broker.guard import guard
 from broker.model.intent import IntentStatus
 from broker.model.job import JobState
@@ -58,6 +58,8 @@ def rehearse(place: Workplace, tell: Tell, limits: Limits) -> Exit:
     made = planned(made.snapshot, _policy(place, limits), force=limits.force)
     tell(_looked(made.snapshot))
     _tell_plan(tell, made.plan)
+    for action in made.plan.changes:
+        tell(Proposed(action=action))
     tell(Ended(refused=len(made.plan.refusals), note="A dry run: nothing was done."))
     if not made.plan.changes and made.plan.refusals:
         return Exit.REFUSED

@@ -6,7 +6,7 @@ import msgspec
 
 from broker.apply import Result
 from broker.errors import Exit
-from broker.model.plan import Plan, Refusal, Shortfall
+from broker.model.plan import Action, Plan, Refusal, Shortfall
 from broker.settle import Settled
 
 
@@ -35,6 +35,12 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, tag="planned"):
     plan: Plan
 
 
+class Proposed(msgspec.Struct, frozen=True, kw_only=True, tag="proposed"):
+    """What a dry run would do."""
+
+    action: Action
+
+
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     refusal: Refusal
 
@@ -60,5 +66,5 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="summary"):
     exit_code: int = Exit.OK
 
 
-Event = Looked | FoundOut | News | Decided | Refused | Short | Acted | Ended
+Event = Looked | FoundOut | News | Decided | Proposed | Refused | Short | Acted | Ended
 Tell = Callable[[Event], None]

@@ -53,7 +53,7 @@ def _plan(
     Changes nothing: requests that are not settled are settled in memory, and no lock is taken.
     """
     from broker import planning
-    from broker.view.plan import observed, plan_json, plan_markdown, plan_text
+    from broker.view.plan import how_to_act, observed, plan_json, plan_markdown, plan_text
     from broker.workplace import workplace
 
     narrowing = planning.Narrowing.of(pool or (), tenant or (), provider or ())
@@ -67,7 +67,9 @@ def _plan(
             console.answer(plan_markdown(made.plan, seen))
         case PlanFormat.TEXT:
             config = "" if common.config is None else f" -c {common.config}"
-            text = plan_text(made.plan, seen, saved=out, options=config, paint=console.paint, verbose=console.verbose)
+            unread = planning.unread(made.snapshot)
+            then = how_to_act(made.plan, unread=bool(unread), saved=out, options=config)
+            text = plan_text(made.plan, seen, next_step=then, paint=console.paint, verbose=console.verbose)
             console.answer(text)
     return planning.exit_code(made, detailed=detailed_exitcode)
 

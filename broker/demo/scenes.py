@@ -8,7 +8,7 @@ from broker.demo.jobs import at
 from broker.demo.stage import Stage, changes
 from broker.errors import BrokerError
 from broker.model.place import ProviderName
-from broker.view.plan import observed, plan_text
+from broker.view.plan import how_to_act, observed, plan_text
 from broker.view.report import report_text
 from broker.view.status import status_text
 from broker.view.text import bounds, money, number
@@ -36,13 +36,14 @@ def play(stage: Stage, hours: int) -> None:
 def _morning(stage: Stage) -> None:
     stage.say("Three teams want GPUs at once, and nothing is reserved yet. What would the broker do?")
     made = stage.plan()
-    stage.show(plan_text(made.plan, observed(made.snapshot, made.policy)))
+    stage.show(plan_text(made.plan, observed(made.snapshot, made.policy), next_step=how_to_act(made.plan)))
     stage.say("The plan is saved and applied: exactly what it says is bought, each purchase noted before it is sent.")
     saved = stage.folder.path / "plan.json"
     plans.save(made.plan, saved)
     stage.apply(saved)
     stage.say("The same plan once more: nothing happens, for a saved plan is applied once.")
     stage.apply(saved)
+    stage.run()
     stage.say(f"The jobs run in what was reserved; {number(len(stage.cluster.waiting()), 'job')} wait. So it stands:")
     stage.show(status_text(stage.standing()))
 

@@ -1,11 +1,12 @@
 """The events of a run: a line of text each, or a line of JSON each."""
 
 from broker.apply import Result
-from broker.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Refused, Short
+from broker.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Proposed, Refused, Short
 from broker.model.intent import Outcome
+from broker.model.plan import Action, Keep
 from broker.view import document
 from broker.view.ledger import request_text
-from broker.view.text import Paint, number, plain
+from broker.view.text import Paint, number, plain, pool_text
 
 _COLOURS = {"done": "green", "unfilled": "yellow", "unknown": "yellow", "refused": "red", "failed": "red"}
 
@@ -27,12 +28,14 @@ def event_text(event: Event, paint: Paint = plain) -> str:
         case News():
             return f"news      {event.text}"
         case Decided():
-            return "" if event.plan.changes else "nothing to do"
+            return "" if event.plan.changes or event.plan.refusals else "nothing to do"
+        case Proposed():
+            return _proposed(event.action)
         case Refused():
             return f"refused   by {event.refusal.guard}: {event.refusal.reason.text}"
         case Short():
             short = event.shortfall
-            return f"short     pool {short.pool}, {number(short.gpus, 'GPU')}: {short.reason.text}"
+            return f"short     {pool_text(short.pool)}, {number(short.gpus, 'GPU')}: {short.reason.text}"
         case Acted():
             return _acted(event.result, paint)
         case Ended():
@@ -43,6 +46,12 @@ def _looked(event: Looked, paint: Paint) -> str:
     counts = [number(event.queued_jobs, "queued job"), number(event.reservations, "reservation")]
     lines = [f"observed  {', '.join([*counts, number(event.offers, 'offer')])}"]
     return "\n".join(lines + [f"{paint('!', 'yellow')} {problem}" for problem in event.problems])
+
+
+def _proposed(action: Action) -> str:
+    assert not isinstance(action, Keep)
+    why = f": {action.reasons[0].text}" if action.reasons else ""
+    return f"would     {request_text(action.request)}{why}"
 
 
 def _acted(result: Result, paint: Paint) -> str:

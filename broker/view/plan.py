@@ -12,7 +12,7 @@ from broker.model.plan import Action, Extend, Keep, NotTaken, Plan, Release, Res
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.view.document import document
-from broker.view.text import Paint, columns, markdown, money, number, plain, rate, when
+from broker.view.text import Paint, columns, markdown, money, number, plain, pool_text, rate, when
 
 _GREY = frozenset({JobState.PENDING, JobState.HELD})
 _SIGNS = {"reserve": ("+", "green"), "resize": ("~", "yellow"), "extend": ("~", "yellow"), "release": ("-", "red")}
@@ -57,14 +57,13 @@ def plan_text(
     plan: Plan,
     seen: Observed,
     *,
-    saved: Path | None = None,
-    options: str = "",
+    next_step: str = "",
     paint: Paint = plain,
     verbose: bool = False,
 ) -> str:
-    """As `broker plan` shows it. `saved` is where it was written; `options` are those that lead to the same place."""
+    """As `broker plan` shows it. `next_step` is what the reader may do now, empty where it is being asked."""
     blocks = [_header(seen), _problem_lines(seen, paint), _actions(plan, paint, verbose), _refused(plan, paint)]
-    blocks += [_short(plan, paint, verbose), _notes(plan), _summary(plan, seen, _next_step(plan, saved, options))]
+    blocks += [_short(plan, paint, verbose), _notes(plan), _summary(plan, seen, next_step)]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -177,7 +176,7 @@ def _short(plan: Plan, paint: Paint, verbose: bool) -> str:
     """Demand that stays unserved, with each option and the rule that removed it; with `verbose` all options."""
     short = {shortfall.pool for shortfall in plan.shortfalls}
     lines = [
-        f"  {paint('!', 'yellow')} pool {each.pool} stays {number(each.gpus, 'GPU')} short: {each.reason.text}"
+        f"  {paint('!', 'yellow')} {pool_text(each.pool)} stays {number(each.gpus, 'GPU')} short: {each.reason.text}"
         for each in plan.shortfalls
     ]
     return "\n".join(lines + _options([each for each in plan.not_taken if verbose or each.pool in short]))
@@ -198,7 +197,7 @@ def saved_text(plan: Plan) -> str:
 
 
 def _summary(plan: Plan, seen: Observed, next_step: str) -> str:
-    return "\n".join([_counts(plan), _money_line(plan, seen), next_step])
+    return "\n".join(line for line in (_counts(plan), _money_line(plan, seen), next_step) if line)
 
 
 def _counts(plan: Plan) -> str:
@@ -223,7 +222,10 @@ def _of_budget(seen: Observed, idle: Decimal) -> str:
     return f", of {money(seen.month_budget_usd)} ({share:.0%})"
 
 
-def _next_step(plan: Plan, saved: Path | None, options: str) -> str:
+def how_to_act(plan: Plan, *, unread: bool = False, saved: Path | None = None, options: str = "") -> str:
+    """`saved` is where it was written; `options` are those that lead to the same place."""
+    if not plan.changes and unread:
+        return "Nothing was decided where something could not be read: see what is marked above."
     if not plan.changes:
         return "Nothing to do." if not plan.refusals else "Nothing is left to do: all of it was refused."
     if saved:

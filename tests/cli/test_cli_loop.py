@@ -110,6 +110,8 @@ def test_a_dry_run_does_nothing(broker: Broker, demo: Path) -> None:
     ran = broker("run", "--dry-run", "-c", demo)
     assert ran.code == 0
     assert "dry run" in ran.out
+    proposed = [line for line in ran.out.splitlines() if line.startswith("would")]
+    assert len(proposed) == len(broker("plan", "-c", demo, "--json").document["plan"]["actions"]) > 0
     assert (effects(demo), entries(broker, demo), purchases(demo)) == ([], 0, 0)
 
 

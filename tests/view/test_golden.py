@@ -37,8 +37,10 @@ EVENTS = (
 )
 
 RENDERED: dict[str, Callable[[], str]] = {
-    "plan.txt": lambda: plans.plan_text(values.plan(), values.SEEN),
-    "plan-verbose.txt": lambda: plans.plan_text(values.plan(), values.SEEN, verbose=True),
+    "plan.txt": lambda: plans.plan_text(values.plan(), values.SEEN, next_step=plans.how_to_act(values.plan())),
+    "plan-verbose.txt": lambda: plans.plan_text(
+        values.plan(), values.SEEN, next_step=plans.how_to_act(values.plan()), verbose=True
+    ),
     "plan.md": lambda: plans.plan_markdown(values.plan(), values.SEEN),
     "plan.json": lambda: plans.plan_json(values.plan(), values.SEEN),
     "status.txt": lambda: standings.status_text(values.where_we_stand()),
