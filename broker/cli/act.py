@@ -10,9 +10,9 @@ from broker.cli.common import Common, command, interactive
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
-    from broker.acting import Confirm, Limits
     from broker.cli.asking import Asking
-    from broker.events import Tell
+    from broker.commands.acting import Confirm, Limits
+    from broker.commands.events import Tell
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 MaxHourly = Annotated[
@@ -52,9 +52,9 @@ def _plan(
 
     Changes nothing: requests that are not settled are settled in memory, and no lock is taken.
     """
-    from broker import planning
+    from broker.commands import planning
+    from broker.commands.workplace import workplace
     from broker.view.plan import how_to_act, observed, plan_json, plan_markdown, plan_text
-    from broker.workplace import workplace
 
     narrowing = planning.Narrowing.of(pool or (), tenant or (), provider or ())
     with workplace(common.path, flags=common.flags, read_only=True) as place:
@@ -84,8 +84,8 @@ def _apply(
     force: Force = None,
 ) -> int:
     """Plan, ask, act; with FILE, exactly that plan."""
-    from broker import acting
-    from broker.workplace import workplace
+    from broker.commands import acting
+    from broker.commands.workplace import workplace
 
     asking = _asking(common, yes)
     limits = _limits(force, allow_irreversible)
@@ -105,9 +105,9 @@ def _run(
     force: Force = None,
 ) -> int:
     """For cron: settle, observe, plan, guard, apply; never asks."""
-    from broker import acting
-    from broker.deadline import at_most
-    from broker.workplace import workplace
+    from broker.commands import acting
+    from broker.commands.deadline import at_most
+    from broker.commands.workplace import workplace
 
     limits = _limits(force, allow_irreversible)
     flags = _flags(common, max_hourly, lock_timeout)
@@ -126,9 +126,9 @@ def _release(
     force: Force = None,
 ) -> int:
     """Give reservations back."""
-    from broker import acting
+    from broker.commands import acting
+    from broker.commands.workplace import workplace
     from broker.errors import UsageError
-    from broker.workplace import workplace
 
     if bool(reservation) == all_ours:
         raise UsageError("name what to release", next_step="Give either IDs or --all-ours")
@@ -144,7 +144,7 @@ def _flags(common: Common, max_hourly: str | None, lock_timeout: str | None) -> 
 
 
 def _limits(force: list[str] | None, allow_irreversible: bool) -> "Limits":
-    from broker.acting import Limits
+    from broker.commands.acting import Limits
 
     return Limits(force=frozenset(force or ()), allow_irreversible=allow_irreversible)
 
@@ -159,7 +159,7 @@ def _asking(common: Common, yes: bool) -> "Asking":
 
 
 def _tell(common: Common) -> "Tell":
-    from broker.events import Event
+    from broker.commands.events import Event
     from broker.view.events import event_json, event_text
 
     console = common.console
@@ -173,8 +173,8 @@ def _tell(common: Common) -> "Tell":
 
 
 def _confirm(asking: "Asking") -> "Confirm":
+    from broker.commands.planning import Planned
     from broker.model.plan import Plan
-    from broker.planning import Planned
     from broker.view.plan import observed, plan_text, saved_text
 
     def confirm(plan: Plan, made: Planned | None) -> bool:

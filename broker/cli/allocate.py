@@ -42,7 +42,7 @@ def _schedule(
     """Say who starts on what now, who borrows from whom, and what to call back.
 
     Orders for a scheduler to carry out; the broker starts and stops nothing itself."""
-    from broker import scheduling
+    from broker.commands import scheduling
     from broker.schedule import supposing
     from broker.view.schedule import schedule_json, schedule_text
 
@@ -81,7 +81,7 @@ def _forecast(
     """Quantiles of the GPUs that will be wanted, per pool.
 
     From the configured queue and from histories; with --accuracy, beside what a forecast has to beat."""
-    from broker import forecasting
+    from broker.commands import forecasting
     from broker.view.forecast import forecast_json, forecast_text
 
     wish = forecasting.Wish(

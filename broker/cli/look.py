@@ -38,9 +38,9 @@ def _check(common: Common) -> int:
     """Say whether everything is in order; change nothing.
 
     Configuration, credentials, permissions, queues, quotas, age of prices, clock and state."""
-    from broker import check
+    from broker.commands import check
+    from broker.commands.workplace import workplace
     from broker.view.check import check_json, check_text
-    from broker.workplace import workplace
 
     with workplace(common.path, flags=common.flags, read_only=True) as place:
         found = check.check(place)
@@ -59,7 +59,7 @@ def _jobs(
     """The queue as the broker reads it, by tenant and pool.
 
     With the rows that were read, kept, merged, dropped and quarantined."""
-    from broker import queue_reading
+    from broker.commands import queue_reading
     from broker.view.jobs import jobs_json, jobs_text
 
     read = queue_reading.read(common.path, files or [], source_format, timezone, flags=common.flags)
@@ -73,9 +73,9 @@ def _offers(
     gpu: Annotated[str | None, typer.Option("--gpu", help="Only this GPU model, such as H100.")] = None,
 ) -> int:
     """What could be bought, at what price, and what not and why."""
-    from broker import shop
+    from broker.commands import shop
+    from broker.commands.workplace import workplace
     from broker.view.offers import offers_json, offers_text
-    from broker.workplace import workplace
 
     with workplace(common.path, flags=common.flags, read_only=True) as place:
         found = shop.offers(place, gpu)
@@ -93,7 +93,7 @@ def _status(
     """What is held, its use and end, and what is not settled.
 
     From the state alone: no cloud is asked. With an ID: exactly how a job consumes that reservation."""
-    from broker import standpoint
+    from broker.commands import standpoint
     from broker.view import status as view
 
     console = common.console
@@ -118,7 +118,7 @@ def _report(
     """Money spent, committed, used and idle.
 
     And what the same peak would have cost, held all the time."""
-    from broker import standpoint
+    from broker.commands import standpoint
     from broker.errors import Exit
     from broker.view import report as view
 

@@ -20,7 +20,7 @@ def _init(
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Point it at the built-in clouds.")] = False,
 ) -> None:
     """Write a starter broker.toml and an empty state."""
-    from broker import initial
+    from broker.commands import initial
     from broker.view.setup import init_json, init_text
 
     made = initial.init(folder, sandbox=sandbox, state=common.state)
@@ -36,7 +36,7 @@ def _sandbox(
     world: Annotated[Path | None, typer.Option(help="Keep the clouds in this file.")] = None,
 ) -> None:
     """Run the three built-in clouds, and say how to reach them."""
-    from broker.local_clouds import serving
+    from broker.commands.local_clouds import serving
     from broker.view.setup import sandbox_json, sandbox_text
 
     with serving(port=port, seed=seed, speed=speed, busy=busy, world=world) as clouds:

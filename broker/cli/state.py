@@ -29,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 def _list(common: Common) -> None:
     """Reservations and unsettled requests in the ledger."""
-    from broker import standpoint
+    from broker.commands import standpoint
     from broker.view import status as view
 
     with standpoint.opened(common.path, flags=common.flags) as point:
@@ -45,7 +45,7 @@ def _show(
     ],
 ) -> None:
     """Every entry about one reservation or one action."""
-    from broker import standpoint
+    from broker.commands import standpoint
 
     with standpoint.opened(common.path, flags=common.flags) as point:
         entries = point.entries_about(which)
@@ -54,7 +54,7 @@ def _show(
 
 def _history(common: Common, since: Since = None) -> None:
     """The ledger's entries, oldest first."""
-    from broker import standpoint
+    from broker.commands import standpoint
 
     with standpoint.opened(common.path, flags=common.flags) as point:
         entries = point.entries(since)
@@ -69,7 +69,7 @@ def _unlock(
 
     A dead holder on this host needs no unlocking: the next run takes over.
     """
-    from broker import care
+    from broker.commands import care
     from broker.view.care import lock_json, lock_text
 
     found = care.unlock(common.path, flags=common.flags, force=force)
@@ -78,7 +78,7 @@ def _unlock(
 
 def _backup(common: Common, target: Annotated[Path, typer.Argument(help="The copy; replaced if it exists.")]) -> int:
     """A whole copy of the state, also while a run writes, and whether the state is sound."""
-    from broker import care
+    from broker.commands import care
     from broker.view.care import backup_json, backup_text
 
     made = care.back_up(common.path, target, flags=common.flags)
@@ -94,9 +94,9 @@ def _adopt(
 
     Buying then waits until a purchase just before the loss would have become visible.
     """
-    from broker import care
+    from broker.commands import care
+    from broker.commands.workplace import workplace
     from broker.view.care import adoption_json, adoption_text
-    from broker.workplace import workplace
 
     with workplace(common.path, flags=common.flags) as place:
         adoption = care.adopt_all(place, lineage)

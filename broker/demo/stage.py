@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from broker import acting
+from broker.commands import acting
+from broker.commands.events import Acted, Ended, Event, FoundOut, Looked, Short
+from broker.commands.planning import EVERYTHING, Planned, plan
+from broker.commands.standpoint import Standpoint, opened
+from broker.commands.workplace import workplace
 from broker.demo.folder import Folder
 from broker.demo.jobs import Cluster
 from broker.errors import BrokerError, Exit
-from broker.events import Acted, Ended, Event, FoundOut, Looked, Short
 from broker.model.intent import IntentStatus
 from broker.model.place import ProviderName
 from broker.model.plan import Extend, Release, Resize
-from broker.planning import EVERYTHING, Planned, plan
 from broker.standing import Standing
-from broker.standpoint import Standpoint, opened
 from broker.view.console import Console
 from broker.view.events import event_text
-from broker.workplace import workplace
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule

@@ -1,7 +1,7 @@
 """The lock, a backup and an adoption, as text and JSON."""
 
-from broker.adopt import Adoption
-from broker.care import Backup, LockState
+from broker.apply.adopt import Adoption
+from broker.commands.care import Backup, LockState
 from broker.view.document import document
 from broker.view.text import number, table, when
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from broker.check import Finding, Level
+from broker.commands.check import Finding, Level
 from broker.config import Setting
 from broker.view.document import document
 from broker.view.text import Paint, columns, number, plain, table

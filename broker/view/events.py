@@ -1,7 +1,7 @@
 """The events of a run: a line of text each, or a line of JSON each."""
 
-from broker.apply import Result
-from broker.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Proposed, Refused, Short
+from broker.apply.apply import Result
+from broker.commands.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Proposed, Refused, Short
 from broker.model.intent import Outcome
 from broker.model.plan import Action, Keep
 from broker.view import document

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from broker.forecasting import Forecast, PoolForecast, Row
+from broker.commands.forecasting import Forecast, PoolForecast, Row
 from broker.view.document import document
 from broker.view.text import number, table
 

@@ -1,8 +1,8 @@
 """The queue as it was read, as text and JSON."""
 
+from broker.commands.queue_reading import Group, Queue
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.queue_reading import Group, Queue
 from broker.view.document import document
 from broker.view.text import Paint, number, plain, table, when
 

@@ -1,7 +1,7 @@
 """What could be bought, as text and JSON."""
 
+from broker.commands.shop import Shelf
 from broker.model.offer import Offer
-from broker.shop import Shelf
 from broker.view.document import document
 from broker.view.text import money, table
 

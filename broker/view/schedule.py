@@ -1,8 +1,8 @@
 """Grants, loans and reclaims, as text and JSON."""
 
+from broker.commands.scheduling import Made
 from broker.schedule.explaining import Explained
 from broker.schedule.orders import Order, Overdue, Part, PoolSchedule, Schedule
-from broker.scheduling import Made
 from broker.view.document import document
 from broker.view.text import Paint, number, plain, table
 

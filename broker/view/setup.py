@@ -1,7 +1,7 @@
 """What `init` made and how to point clients at the sandbox, as text and JSON."""
 
-from broker.initial import Made
-from broker.local_clouds import Clouds
+from broker.commands.initial import Made
+from broker.commands.local_clouds import Clouds
 from broker.view.document import document
 
 

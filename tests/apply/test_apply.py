@@ -3,8 +3,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from broker.apply import LATE, admit, apply
-from broker.boundary import Boundary
+from broker.apply.apply import LATE, admit, apply
+from broker.apply.boundary import Boundary
 from broker.clock import FixedClock
 from broker.errors import Exit, PlanError, StalePlanError
 from broker.model.intent import IntentStatus

@@ -2,12 +2,12 @@ from datetime import timedelta
 
 import pytest
 
-from broker.apply import apply
-from broker.boundary import Boundary, Checkpoint
+from broker.apply.apply import apply
+from broker.apply.boundary import Boundary, Checkpoint
+from broker.apply.settle import foresee, settle
 from broker.clock import FixedClock
 from broker.model.intent import IntentStatus
 from broker.model.place import ProviderName
-from broker.settle import foresee, settle
 from providers.base import Ambiguous
 from state.store import Store
 from tests.apply.cloud import Cloud, buy, give_back, plan, resize

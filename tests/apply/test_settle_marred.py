@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgspec
 
-from broker.apply import apply
+from broker.apply.apply import apply
+from broker.apply.settle import foresee, settle
 from broker.model.intent import IntentStatus
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.request import ReserveRequest
-from broker.settle import foresee, settle
 from providers.azure.adapter import Azure
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox

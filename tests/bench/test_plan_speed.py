@@ -13,7 +13,7 @@ from broker.clock import FixedClock
 from broker.config import load, name_of
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.request import ReserveRequest
-from broker.observe import observe
+from broker.observe.observe import observe
 from providers.base import Provider
 from providers.connect import connect
 from providers.sandbox.faults import FaultKind

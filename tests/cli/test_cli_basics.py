@@ -65,7 +65,7 @@ def test_what_nobody_foresaw_is_one_line_too(broker: Broker, monkeypatch: pytest
     def burst(*_: object, **__: object) -> None:
         raise RuntimeError("boom\nboom")
 
-    monkeypatch.setattr("broker.standpoint.load", burst)
+    monkeypatch.setattr("broker.commands.standpoint.load", burst)
     ran = broker("status", "-c", demo)
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert "RuntimeError: boom boom" in ran.err
@@ -75,7 +75,7 @@ def test_interrupted_exits_130(broker: Broker, monkeypatch: pytest.MonkeyPatch, 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("broker.standpoint.load", stop)
+    monkeypatch.setattr("broker.commands.standpoint.load", stop)
     ran = broker("status", "-c", demo)
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted" in ran.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.forecasting import Quantile, Row
+from broker.commands.forecasting import Quantile, Row
 from broker.view.forecast import _table
 from tests.cli.conftest import Broker
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from broker.boundary import Boundary, Checkpoint
+from broker.apply.boundary import Boundary, Checkpoint
 from providers.base import Provider
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.boundary import Boundary
+from broker.apply.boundary import Boundary
 from providers.sandbox.local import Sandbox
 from tests.crash.clouds import CLOUDS, preload
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.boundary import Boundary, Checkpoint
+from broker.apply.boundary import Boundary, Checkpoint
 
 ORDER = tuple(Boundary)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from broker.apply import ApplyResult, admit, apply
-from broker.boundary import Checkpoint, go_on
+from broker.apply.apply import ApplyResult, admit, apply
+from broker.apply.boundary import Checkpoint, go_on
+from broker.apply.settle import settle
 from broker.clock import FixedClock
 from broker.model.intent import Intent
 from broker.model.ledger import Heartbeat
@@ -21,7 +22,6 @@ from broker.model.plan import Action, Plan, Reason, Release, Reserve, Resize
 from broker.model.request import ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Trust
-from broker.settle import settle
 from providers.base import Provider, ProviderError
 from state.lock import Lock
 from state.store import Store

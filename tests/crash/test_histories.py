@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from broker.adopt import adopt, choose
-from broker.apply import admit, apply
-from broker.boundary import Boundary
+from broker.apply.adopt import adopt, choose
+from broker.apply.apply import admit, apply
+from broker.apply.boundary import Boundary
 from broker.errors import Exit, PlanError
 from broker.model.place import ProviderName
 from broker.model.plan import Plan

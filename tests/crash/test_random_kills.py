@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.boundary import Boundary
+from broker.apply.boundary import Boundary
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.boundary import Boundary
+from broker.apply.boundary import Boundary
 from broker.model.intent import Intent, Outcome
 from broker.model.place import ProviderName, Scope
 from broker.model.request import Request, ReserveRequest

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from broker import acting
-from broker.acting import Limits
-from broker.apply import apply
-from broker.boundary import Boundary, Checkpoint
+from broker.apply.apply import apply
+from broker.apply.boundary import Boundary, Checkpoint
+from broker.apply.settle import settle
 from broker.clock import FixedClock
+from broker.commands import acting
+from broker.commands.acting import Limits
+from broker.commands.workplace import Workplace
 from broker.config import load
-from broker.settle import settle
-from broker.workplace import Workplace
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule

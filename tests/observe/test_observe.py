@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from broker.acting import Limits, run
 from broker.clock import Clock, FixedClock
+from broker.commands.acting import Limits, run
+from broker.commands.workplace import Workplace
 from broker.config import Config, at_endpoints, name_of, parse
 from broker.config.starter import SANDBOX_QUEUE, sandbox_starter
 from broker.errors import GuardError
@@ -17,9 +18,8 @@ from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, Trust
-from broker.observe import observe, observe_queues
-from broker.timekeeping import clock_doubt, compared
-from broker.workplace import Workplace
+from broker.observe.observe import observe, observe_queues
+from broker.observe.timekeeping import clock_doubt, compared
 from providers.base import Denied, Provider
 from providers.connect import connect
 from providers.sandbox.faults import FaultKind

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from broker.commands.scheduling import Made
 from broker.model.snapshot import Trust
 from broker.schedule import explaining
 from broker.schedule.step import look
-from broker.scheduling import Made
 from broker.view.schedule import schedule_json, schedule_text
 from tests.schedule.cluster import SETTINGS, job, looked, policy, running, seen, tenant, watched
 

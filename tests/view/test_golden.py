@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.apply import Result
-from broker.events import Acted, Ended, FoundOut, Looked, News, Refused, Short
+from broker.apply.apply import Result
+from broker.apply.settle import Settled
+from broker.commands.events import Acted, Ended, FoundOut, Looked, News, Refused, Short
 from broker.model.intent import IntentStatus, Outcome
-from broker.settle import Settled
 from broker.view import plan as plans
 from broker.view import report as reports
 from broker.view import status as standings

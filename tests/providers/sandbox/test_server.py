@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from broker.commands.local_clouds import serving
 from broker.errors import InputError
-from broker.local_clouds import serving
 from broker.model.place import ProviderName
 from providers.sandbox import control
 from providers.sandbox.catalogue import Pool

@@ -1,7 +1,7 @@
 """Do exactly what a plan says. Each action: intent committed, one call, outcome committed.
 
 No call is made inside a transaction. One failure stops one action. A process that dies anywhere leaves intents that
-`broker.settle` settles from the cloud; nothing is ever sent twice for a key.
+`broker.apply.settle` settles from the cloud; nothing is ever sent twice for a key.
 """
 
 import uuid
@@ -12,7 +12,8 @@ from threading import Event
 
 import msgspec
 
-from broker.boundary import Boundary, Checkpoint, go_on
+from broker.apply.boundary import Boundary, Checkpoint, go_on
+from broker.apply.outcomes import after_error, after_yes, intent_of
 from broker.clock import Clock
 from broker.errors import Exit, PlanError, StalePlanError
 from broker.model.intent import Intent, IntentStatus, Outcome
@@ -20,7 +21,6 @@ from broker.model.place import ProviderName
 from broker.model.plan import Action, Keep, Plan, Reserve
 from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, buys
 from broker.model.reservation import Reservation
-from broker.outcomes import after_error, after_yes, intent_of
 from providers.base import Provider
 from state.store import Store
 

@@ -16,9 +16,9 @@ from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
+from broker.observe.side_by_side import started
+from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
-from broker.side_by_side import started
-from broker.timekeeping import clock_doubt
 from providers.base import Provider, ProviderError
 from providers.prices.table import PriceTable, load_prices, price_offers
 from state.store import Store

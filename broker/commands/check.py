@@ -7,14 +7,14 @@ from itertools import chain
 
 import msgspec
 
+from broker.commands.workplace import Workplace
 from broker.errors import BrokerError, Exit
 from broker.model.place import Scope
 from broker.model.policy import Mode
 from broker.model.snapshot import Trust
-from broker.observe import priced, prices_of
+from broker.observe.observe import priced, prices_of
+from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
-from broker.timekeeping import clock_doubt
-from broker.workplace import Workplace
 from providers.base import Provider, ProviderError, Quota
 from state.lock import holder, lock_path
 from state.store import Store

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from broker.apply import PARALLEL, Providers, call
-from broker.boundary import Boundary, Checkpoint, go_on
+from broker.apply.apply import PARALLEL, Providers, call
+from broker.apply.boundary import Boundary, Checkpoint, go_on
+from broker.apply.outcomes import after_error, after_yes
 from broker.clock import Clock
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.request import ReleaseRequest, ResizeRequest
 from broker.model.reservation import Reservation
-from broker.outcomes import after_error, after_yes
 from providers.base import VISIBILITY_WINDOW, Provider, Seen, Sighting
 from state.store import Store
 

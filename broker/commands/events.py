@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.apply import Result
+from broker.apply.apply import Result
+from broker.apply.settle import Settled
 from broker.errors import Exit
 from broker.model.plan import Action, Plan, Refusal, Shortfall
-from broker.settle import Settled
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag="observed"):

@@ -2,11 +2,11 @@
 
 import msgspec
 
+from broker.commands.workplace import Workplace
 from broker.errors import Exit, UsageError
 from broker.model.gpu import known, normalise, satisfies
 from broker.model.offer import Offer
-from broker.observe import observe
-from broker.workplace import Workplace
+from broker.observe.observe import observe
 
 
 class Shelf(msgspec.Struct, frozen=True, kw_only=True):

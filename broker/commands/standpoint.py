@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from broker.commands.workplace import clock_of
 from broker.config import Config, load, name_of
 from broker.errors import UsageError
 from broker.model.reservation import Reservation
 from broker.standing import Held, Known, Standing, standing
-from broker.workplace import clock_of
 
 if TYPE_CHECKING:
     from broker.report import Report

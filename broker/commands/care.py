@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from broker.adopt import Adoption, adopt, choose
+from broker.apply.adopt import Adoption, adopt, choose
+from broker.commands.workplace import Workplace
 from broker.config import load
 from broker.errors import Exit, UsageError
 from broker.model.place import Scope
 from broker.model.snapshot import ScopeView, Trust
-from broker.workplace import Workplace
 from providers.base import Provider, ProviderError
 from state.lock import Holder, Lock, break_lock, holder, lock_path
 from state.store import Store

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker import queue_reading
+from broker.commands import queue_reading
 from broker.config import Config, load
 from broker.config.values import nearest
 from broker.errors import InputError, UsageError
@@ -23,7 +23,7 @@ from broker.purchase.pools import pool_of
 from broker.schedule.supposing import suppose
 
 if TYPE_CHECKING:
-    from broker.demand_history import Past
+    from broker.commands.demand_history import Past
     from forecasts.accuracy import Accuracy
     from forecasts.given import Given
 
@@ -133,7 +133,7 @@ def _given(config: Config | None) -> "tuple[Given | None, tuple[str, ...]]":
 def _forecast(
     pool: Pool, policy: Policy, views: Sequence[SourceView], given: "Given | None", config: Config | None, wish: Wish
 ) -> PoolForecast:
-    from broker import demand_history as history
+    from broker.commands import demand_history as history
 
     jobs = [job for job in _latest(views) if pool_of(job, policy.pools) is pool and job.gpus > 0]
     told = _present(views)

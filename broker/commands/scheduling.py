@@ -8,19 +8,19 @@ from pathlib import Path
 
 import msgspec
 
-from broker import queue_reading
 from broker.clock import WallClock
+from broker.commands import queue_reading
+from broker.commands.workplace import clock_of
 from broker.config import Config, ScheduleSettings, load
 from broker.config.values import nearest
 from broker.errors import Exit, StateError, UsageError
 from broker.model.policy import Policy
 from broker.model.reservation import Reservation
-from broker.observe import observe_queues
+from broker.observe.observe import observe_queues
 from broker.schedule import explaining, supposing
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import Schedule
 from broker.schedule.step import Seen, begin, look
-from broker.workplace import clock_of
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

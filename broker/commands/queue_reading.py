@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from broker.clock import Clock, WallClock
+from broker.commands.workplace import clock_of
 from broker.config import Config, QueueSource, load
 from broker.config.values import Wrong, choice
 from broker.config.values import timezone as checked_timezone
@@ -19,7 +20,6 @@ from broker.model.snapshot import SourceView, Trust
 from broker.purchase.pools import pool_of
 from broker.queues.read import read_all
 from broker.queues.registry import FORMATS
-from broker.workplace import clock_of
 
 NO_POOL = "(no pool)"
 _ANY_AGE = timedelta(days=36500)

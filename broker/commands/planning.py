@@ -6,6 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from broker.apply.settle import foresee
+from broker.commands.standpoint import moment
+from broker.commands.workplace import Workplace
 from broker.config.values import nearest
 from broker.errors import Exit, UsageError
 from broker.guard import guard
@@ -13,12 +16,9 @@ from broker.model.place import ProviderName
 from broker.model.plan import Action, Keep, Plan, Reserve
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot, Trust
-from broker.observe import observe
+from broker.observe.observe import observe
 from broker.purchase.decide import decide
 from broker.purchase.identity import digest, with_keys
-from broker.settle import foresee
-from broker.standpoint import moment
-from broker.workplace import Workplace
 from state import plans
 
 

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from broker.apply import ApplyResult, admit
-from broker.apply import apply as carry_out
+from broker.apply.apply import ApplyResult, admit
+from broker.apply.apply import apply as carry_out
+from broker.apply.revalidation import revalidated
+from broker.apply.settle import settle
+from broker.commands.events import Acted, Decided, Ended, FoundOut, Looked, News, Proposed, Refused, Short, Tell
+from broker.commands.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
+from broker.commands.winding_down import wind_down
+from broker.commands.workplace import Workplace
 from broker.errors import Exit, StateError, UsageError
-from broker.events import Acted, Decided, Ended, FoundOut, Looked, News, Proposed, Refused, Short, Tell
 from broker.guard import guard
 from broker.model.intent import IntentStatus
 from broker.model.job import JobState
@@ -19,13 +24,8 @@ from broker.model.ledger import Heartbeat
 from broker.model.plan import Plan
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot
-from broker.observe import observe
-from broker.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
-from broker.revalidation import revalidated
-from broker.settle import settle
-from broker.timekeeping import require_right_time
-from broker.winding_down import wind_down
-from broker.workplace import Workplace
+from broker.observe.observe import observe
+from broker.observe.timekeeping import require_right_time
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock

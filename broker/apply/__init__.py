@@ -1,0 +1,1 @@
+"""A plan -> calls, each written down before and after; what ended unseen -> found out by looking."""

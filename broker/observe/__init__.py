@@ -1,0 +1,1 @@
+"""Everything that can be seen -> `Snapshot`. What cannot be read is unknown and named."""
