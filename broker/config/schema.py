@@ -36,7 +36,7 @@ class Section(NamedTuple):
     many: bool = False
 
 
-FORMATS = ("auto", "squeue", "sacct", "csv", "jsonl")
+FORMATS = ("auto", "sacct-json", "squeue", "scontrol", "sacct", "csv", "jsonl")
 
 _SOURCE = QueueSource(name="")
 _POOL = Pool(name="", gpu_models=(), places=())

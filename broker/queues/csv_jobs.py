@@ -13,8 +13,9 @@ from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, l
 DELIMITERS = ",;\t|"
 
 
-def suits(first_line: str) -> str:
+def suits(head: str) -> str:
     """Why this looks like CSV, "" if it does not."""
+    first_line = head.partition("\n")[0]
     columns = [field(name) for name in first_line.split(delimiter(first_line))]
     missing = [name for name in REQUIRED if name not in (column.strip('"') for column in columns)]
     return "" if missing else f"its first line names the columns {', '.join(REQUIRED)}"

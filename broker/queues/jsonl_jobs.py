@@ -17,10 +17,12 @@ from broker.queues.times import moment
 _ENCODE = msgspec.json.Encoder()
 
 
-def suits(first_line: str) -> str:
+def suits(head: str) -> str:
     """Why this looks like JSON Lines, "" if it does not."""
-    start = first_line.lstrip()[:1]
-    return {"{": "each line is a JSON object", "[": "it is a JSON array"}.get(start, "")
+    first_line = head.partition("\n")[0].rstrip()
+    if first_line.startswith("{") and first_line.endswith("}"):
+        return "each line is a JSON object"
+    return "it is a JSON array" if first_line.startswith("[") else ""
 
 
 def read(text: str, context: Context) -> Parsed:

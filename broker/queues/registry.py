@@ -3,23 +3,29 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.queues import csv_jobs, jsonl_jobs, sacct, squeue
+from broker.queues import csv_jobs, jsonl_jobs, sacct, sacct_json, scontrol, squeue
 from broker.queues.parsed import Context, Parsed, Unreadable
+
+_HEAD = 1 << 18
+"""Characters from which a format is told: a document's own words may stand behind its first job."""
 
 
 class Format(NamedTuple):
-    """`suits` says of a text's first line why it looks like this format ("": it does not)."""
+    """`suits` says of a text's beginning (without white space before it) why it looks like this format, "" if not."""
 
     read: Callable[[str, Context], Parsed]
     suits: Callable[[str], str]
 
 
 FORMATS = {
+    "sacct-json": Format(sacct_json.read, sacct_json.suits),
     "squeue": Format(squeue.read, squeue.suits),
+    "scontrol": Format(scontrol.read, scontrol.suits),
     "sacct": Format(sacct.read, sacct.suits),
     "csv": Format(csv_jobs.read, csv_jobs.suits),
     "jsonl": Format(jsonl_jobs.read, jsonl_jobs.suits),
 }
+"""In the order in which they are tried: the particular before the general."""
 
 
 class Detected(NamedTuple):
@@ -29,21 +35,13 @@ class Detected(NamedTuple):
 
 def detect(text: str) -> Detected:
     """The format and the reason for thinking so. Raises Unreadable, with what the text begins with."""
-    first_line = text.lstrip().partition("\n")[0]
-    if first_line.lstrip().lower().startswith(("<!doctype", "<html", "<?xml", "<")):
+    head = text[:_HEAD].lstrip()
+    if head.startswith("<"):
         raise Unreadable("is a web page (HTML or XML), not a queue; is a login or proxy between?")
-    if first_line.lstrip().startswith("{"):
-        return _json(first_line)
-    for name in ("sacct", "jsonl", "csv"):
-        if why := FORMATS[name].suits(first_line):
+    for name, each in FORMATS.items():
+        if why := each.suits(head):
             return Detected(name, why)
-    if '"jobs"' in text and "\n{" in text:
-        return Detected("squeue", 'it holds a JSON object with "jobs", after other lines')
+    first_line = head.partition("\n")[0]
+    if first_line.startswith("{"):
+        raise Unreadable("is JSON, but not whole or not of a queue that is known: cut off? Set format if it is whole")
     raise Unreadable(f'is in no format that is known; it begins with "{first_line[:60]}"; set format')
-
-
-def _json(first_line: str) -> Detected:
-    """One document, or one object a line."""
-    if first_line.rstrip().endswith("}") and '"jobs":[' not in first_line.replace(" ", ""):
-        return Detected("jsonl", FORMATS["jsonl"].suits(first_line))
-    return Detected("squeue", FORMATS["squeue"].suits(first_line))

@@ -31,9 +31,9 @@ _HELD_REASONS = ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied")
 Row = Mapping[str, str]
 
 
-def suits(first_line: str) -> str:
+def suits(head: str) -> str:
     """Why this looks like `sacct --parsable2`, "" if it does not."""
-    columns = first_line.strip().lower().split("|")
+    columns = head.partition("\n")[0].strip().lower().split("|")
     return "its first line names JobID and State with bars between" if (
         len(columns) > 2 and "state" in columns and {"jobid", "jobidraw"}.intersection(columns)
     ) else ""  # fmt: skip
@@ -47,7 +47,7 @@ def read(text: str, context: Context) -> Parsed:
     if lines[-1]:
         parsed.damage("the last line has no line end: the output is cut off there")
     drafts = list(_drafts(lines[1:], columns, context, parsed))
-    parsed.jobs = _attempts(linked(drafts, parsed), parsed)
+    parsed.jobs = attempts(linked(drafts, parsed), parsed)
     return parsed
 
 
@@ -179,7 +179,7 @@ def _count(row: Row, name: str) -> int | None:
     return int(text)
 
 
-def _attempts(jobs: list[Job], parsed: Parsed) -> list[Job]:
+def attempts(jobs: list[Job], parsed: Parsed) -> list[Job]:
     """Rows of one id, oldest first, numbered; identical rows are merged."""
     rows: defaultdict[tuple[str, str], dict[Job, None]] = defaultdict(dict)
     for job in jobs:

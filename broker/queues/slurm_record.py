@@ -63,6 +63,8 @@ class Record(msgspec.Struct):
     node_count: Any = None
     tasks: Any = None
     nodes: Any = None
+    job_resources: Any = None
+    gres_detail: Any = None
     features: Any = None
     requeue: Any = None
 
@@ -159,7 +161,7 @@ def _job(record: Record, context: Context, ref: str) -> Job:
         priority=number(record.priority) or 0,
         not_before=_time(record.eligible_time) if "BeginTime" in _text(record.state_reason) else None,
         deadline=_time(record.deadline),
-        node_names=names(record.nodes) if state in _STARTED and isinstance(record.nodes, str) else (),
+        node_names=names(_node_list(record)) if state in _STARTED else (),
         constraint=_text(record.features) or None,
         source=context.source,
         raw_ref=ref,
@@ -212,6 +214,7 @@ def _gpus(record: Record, state: JobState) -> Gpus:
     texts = [record.tres_alloc_str, record.tres_req_str] if state in _STARTED else [record.tres_req_str]
     totals = [gpus(_text(text)) for text in [*texts, record.tres_per_job]]
     found = next((total for total in totals if total.count), None) or _multiplied(record)
+    found = found if found.count else _detailed(record)
     if found.count:
         return msgspec.structs.replace(found, kind=found.kind or _kind(record))
     if found.fractions or any(total.fractions for total in totals):
@@ -227,6 +230,14 @@ def _multiplied(record: Record) -> Gpus:
     if gpus(_text(record.tres_per_socket)).count:
         raise Unfit("asks for GPUs per socket without a total", _text(record.tres_per_socket))
     return Gpus()
+
+
+def _detailed(record: Record) -> Gpus:
+    """What each node has given, where a site shows nothing else: `["gpu:h100:8(IDX:0-7)"]`."""
+    details = record.gres_detail if isinstance(record.gres_detail, list) else []
+    each = [gpus(_text(item)) for item in details]
+    kinds = sorted({one.kind for one in each if one.kind})
+    return Gpus(sum(one.count for one in each), "+".join(kinds) or None, sum(one.fractions for one in each))
 
 
 def _kind(record: Record) -> str | None:
@@ -245,6 +256,13 @@ def _layout(record: Record, state: JobState, total: int) -> tuple[int | None, in
     if not nodes or total % nodes or (state not in _STARTED and free and nodes == 1):
         return None, nodes if nodes and nodes > 1 else None
     return total // nodes, nodes
+
+
+def _node_list(record: Record) -> str:
+    """`nodes`, which sites may filter out, or what `job_resources` says: a text once, an object since v0.0.41."""
+    resources = record.job_resources if isinstance(record.job_resources, dict) else {}
+    inner = resources.get("nodes")
+    return _text(record.nodes) or _text(inner.get("list") if isinstance(inner, dict) else inner)
 
 
 def _after(record: Record) -> tuple[str, ...]:
