@@ -59,10 +59,11 @@ def _queues(config: Config) -> Iterator[Mistake]:
 
 
 def _queue(path: str, queue: QueueSource) -> Iterator[Mistake]:
-    if queue.files and queue.command:
-        yield path, "has both a file and a command; make two queues of it"
-    if not queue.files and not queue.command:
-        yield path, "has neither a file nor a command"
+    ways = sum(map(bool, (queue.files, queue.command, queue.url)))
+    if ways > 1:
+        yield path, "has more than one of file, command and url; make several queues of it"
+    if not ways:
+        yield path, "has neither a file nor a command nor a url"
 
 
 def _names_of_nothing(path: str, kind: str, names: Iterable[str], known: list[str]) -> Iterator[Mistake]:

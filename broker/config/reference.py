@@ -25,6 +25,7 @@ _KINDS: dict[Parser, str] = {
     values.texts: "texts",
     values.some_texts: "text or texts",
     values.command: "texts",
+    values.url: "address",
     values.flag: "true / false",
     values.count: "whole number",
     values.positive: "whole number, 1 or more",

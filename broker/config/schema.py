@@ -48,18 +48,24 @@ _SCHEDULE = ScheduleSettings()
 
 QUEUE = Section(
     "queue",
-    "Where jobs are read from. Several may be given; each is a file (or files) or a command.",
+    "Where jobs are read from. Several may be given; each is a file (or files), a command or a service.",
     (
         Key("name", values.text, "what messages call it", Required()),
         Key("file", values.some_texts, "path or paths of queue files; `.gz` is read as it is", (), "files"),
         Key("command", values.command, "program and arguments whose output is the queue; no shell is used", ()),
+        Key(
+            "url",
+            values.url,
+            "of a service that answers with the queue, such as slurmrestd's `/slurm/v0.0.41/jobs`",
+            "",
+        ),
         Key("format", values.choice(FORMATS), "how the source is written; `auto` finds out and says why", "auto"),
         Key("cluster", values.text, "the cluster of jobs that name none; part of a job's identity", ""),
         Key("tenant", values.text, "the tenant of jobs that name none", ""),
         Key("pools", values.texts, "the pools whose demand this source tells; empty: all", ()),
         Key("timezone", values.timezone, "of times that carry no zone; without it such times are refused"),
         Key("max_age", values.some_time, "older than this, the source is not believed", _SOURCE.max_age),
-        Key("timeout", values.some_time, "longer than this, a command is stopped", _SOURCE.timeout),
+        Key("timeout", values.some_time, "longer than this, a command or service is not waited for", _SOURCE.timeout),
         Key("max_size", values.size, "more than this is not read", _SOURCE.max_bytes, "max_bytes"),
         Key("precedence", values.count, "of two sources with the same job, the higher is believed", 0),
     ),

@@ -29,17 +29,18 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs are read from: `files` or a `command`, never both.
+    """Where jobs are read from: `files`, a `command` or the `url` of a service, only one of them.
 
     `pools` are those whose demand the source tells (empty: all): while it cannot be read, they are not known.
     `timezone` is for times that carry none; without it such times are refused. `max_age` bounds how old the source's
-    own word may be, `timeout` how long a command may take, `max_bytes` how much is read. `precedence`: of two sources
-    that report the same job the higher one is believed, and the earlier one among equals.
+    own word may be, `timeout` how long a command or service may take, `max_bytes` how much is read. `precedence`: of
+    two sources that report the same job the higher one is believed, and the earlier one among equals.
     """
 
     name: str
     files: tuple[Path, ...] = ()
     command: tuple[str, ...] = ()
+    url: str = ""
     format: str = "auto"
     cluster: str = ""
     tenant: str = ""

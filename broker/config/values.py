@@ -61,6 +61,17 @@ def command(raw: Any) -> tuple[str, ...]:
     return some_texts(raw)
 
 
+def url(raw: Any) -> str:
+    """An http or https address, without a password: tokens come from the environment."""
+    written = text(raw)
+    parts = urlsplit(written)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not written.isprintable() or " " in written:
+        raise Wrong(f"expected an address such as https://slurm.example:6820/slurm/v0.0.41/jobs, got {written!r}")
+    if parts.username or parts.password:
+        raise Wrong("holds a user or password; leave it out, the token comes from the environment")
+    return written
+
+
 def flag(raw: Any) -> bool:
     if not isinstance(raw, bool):
         raise Wrong(f"expected true or false, got {raw!r}")

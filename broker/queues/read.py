@@ -12,7 +12,7 @@ from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
 from broker.observe.side_by_side import side_by_side
-from broker.queues import encoding, fetch
+from broker.queues import encoding, fetch, http
 from broker.queues.fetch import Fetched
 from broker.queues.parsed import Context, Parsed, Unreadable
 from broker.queues.registry import FORMATS, Detected, detect
@@ -80,11 +80,13 @@ def _reported(job: Job, attempts: set[tuple[str, str, int]], known: set[tuple[st
 
 
 def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetched, str]]:
+    seconds = source.timeout.total_seconds()
+    if source.url:
+        return [(http.get(source.url, seconds, source.max_bytes, clock), "answer")]
     if source.command:
-        seconds = source.timeout.total_seconds()
         return [(fetch.command(source.command, seconds, source.max_bytes, clock), source.command[0])]
     if not source.files:
-        raise Unreadable("has neither a file nor a command")
+        raise Unreadable("has neither a file nor a command nor a url")
     shift = clock.now() - wall.now()
     found = [(fetch.file(path, source.max_bytes), path.name) for path in source.files]
     return [(fetched._replace(as_of=fetched.as_of + shift), name) for fetched, name in found]
@@ -98,14 +100,14 @@ def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
         parsed = FORMATS[name].read(text, Context(source.name, source.cluster, source.tenant, zone, ref))
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
-    _freshness(parsed, fetched, from_command=bool(source.command))
+    _freshness(parsed, fetched, live=bool(source.command or source.url))
     return parsed
 
 
-def _freshness(parsed: Parsed, fetched: Fetched, *, from_command: bool) -> None:
-    """A command speaks of now, though nothing may have changed for long; a file is as old as the older of its signs."""
+def _freshness(parsed: Parsed, fetched: Fetched, *, live: bool) -> None:
+    """What was asked speaks of now, though nothing may have changed for long; a file is as old as its older sign."""
     stated = parsed.as_of
-    parsed.as_of = fetched.as_of if from_command or stated is None else min(stated, fetched.as_of)
+    parsed.as_of = fetched.as_of if live or stated is None else min(stated, fetched.as_of)
 
 
 def _joined(parts: Sequence[Parsed]) -> Parsed:
