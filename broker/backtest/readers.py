@@ -1,51 +1,69 @@
-"""Trace files -> Trace: our own columns, Helios, Philly's JSON and the Standard Workload Format, plain or gzipped."""
+"""Trace files -> Trace: seconds in columns, and every format of job queues (SWF, Helios, Philly, our CSV, ...)."""
 
 import csv
-import gzip
 import io
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from broker.backtest.trace import Rows, Trace, build
 from broker.errors import InputError
+from broker.model.job import Job
+from broker.queues import encoding
+from broker.queues.parsed import Context, Unreadable
+from broker.queues.registry import FORMATS, detect
+
+COLUMNS = "columns"
+"""job_id, tenant, user, submit_s, duration_s, gpus: seconds from any zero, one job a line."""
 
 NAN = float("nan")
+_MOST_BYTES = 4 << 30
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _REQUIRED = ("submit_s", "duration_s", "gpus")
 _MS_FROM = 1e11  # an epoch in seconds reaches this in the year 5138; smaller numbers of milliseconds end in 1973
 
 
 def read_trace(path: Path, format: str = "auto") -> Trace:
-    """`format` is one of FORMATS or "auto", which looks at the content. InputError says what is wrong in one line."""
+    """`format` is one of `formats()` or "auto", which looks at the content. Raises InputError, with one line."""
     text = _text(path)
-    name = _guess(text) if format == "auto" else format
-    if name not in FORMATS:
-        raise InputError(f"unknown trace format {name!r}", next_step=f"Use one of {', '.join(FORMATS)}")
-    return build(FORMATS[name](text, str(path)), str(path))
+    name = _guess(text, path) if format == "auto" else format
+    if name not in formats():
+        raise InputError(f"unknown trace format {name!r}", next_step=f"Use one of {', '.join(formats())}")
+    if name == COLUMNS:
+        return build(read_columns(text, str(path)), str(path))
+    return build(read_jobs(text, name, path), str(path))
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all that can be read."""
+    return (COLUMNS, *FORMATS)
 
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
-        if raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        return raw.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}", next_step="Give a readable text or gzip file") from error
+        return encoding.text(path.read_bytes(), _MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", next_step="Give a readable file") from error
+    except Unreadable as why:
+        raise _refused(path, why) from None
 
 
-def _guess(text: str) -> str:
-    head = text.lstrip()[:2000]
-    first = head.splitlines()[0] if head else ""
-    if first.startswith("["):
-        return "philly"
-    if first.startswith(";") or (first and "," not in first and len(first.split()) >= 18):
-        return "swf"
-    return "helios" if "gpu_num" in first else "columns"
+def _refused(path: Path, why: Unreadable) -> InputError:
+    return InputError(f"{path} {why}", next_step=f"Formats that are read: {', '.join(formats())}")
+
+
+def _guess(text: str, path: Path) -> str:
+    header = text.lstrip()[:2000].partition("\n")[0].lower()
+    if "submit_s" in header.split(","):
+        return COLUMNS
+    try:
+        return detect(text).name
+    except Unreadable as why:
+        raise _refused(path, why) from None
 
 
 def _records(text: str, required: tuple[str, ...], source: str) -> Iterator[dict[str, str]]:
@@ -96,28 +114,48 @@ def _scale(submits: list[float], notes: Counter[str]) -> float:
     return 1e-3
 
 
-def read_helios(text: str, source: str) -> Rows:
-    """SenseTime Helios `cluster_log.csv`; rows with gpu_num 0 are CPU jobs. Local times without zone, read as UTC."""
-    rows = Rows()
-    for record in _records(text, ("gpu_num", "submit_time", "duration"), source):
-        rows.add(
-            id=record.get("job_id", ""),
-            tenant=record.get("vc", ""),
-            user=record.get("user", ""),
-            submit_s=_time(record["submit_time"]),
-            duration_s=_number(record["duration"]),
-            gpus=_number(record["gpu_num"]),
-            wait_s=_number(record.get("queue", "")),
-        )
-    return _from_midnight(rows)
+def read_jobs(text: str, format: str, path: Path) -> Rows:
+    """A queue's format, read as queues are. Attempts of one job ran one after the other: their times add up.
 
-
-def _time(value: str | None) -> float:
+    Times without a zone are taken as UTC and processors as GPUs; only differences of times matter here.
+    """
+    context = Context(str(path), zone=ZoneInfo("UTC"), procs_per_gpu=1, epoch=_ZERO if format == "swf" else None)
     try:
-        moment = datetime.fromisoformat((value or "").strip())
-    except ValueError:
-        return NAN
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        parsed = FORMATS[format].read(text, context)
+    except Unreadable as why:
+        raise _refused(path, why) from None
+    rows = Rows()
+    rows.notes += Counter({f"left out: {reason}": count for reason, count in parsed.dropped.items()})
+    rows.notes += Counter({f"left out: {reason}": count for reason, count in parsed.quarantined.items()})
+    for attempts in _by_job(parsed.jobs):
+        rows.add(**_row(attempts))
+    return rows if format == "swf" else _from_midnight(rows)
+
+
+def _by_job(jobs: Iterable[Job]) -> Iterable[list[Job]]:
+    found: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        found.setdefault((job.cluster, job.id), []).append(job)
+    return found.values()
+
+
+def _row(attempts: list[Job]) -> dict[str, Any]:
+    first = attempts[0]
+    submit = min(job.submit for job in attempts)
+    starts = [job.start for job in attempts if job.start]
+    return {
+        "id": first.id,
+        "tenant": first.tenant,
+        "user": first.user or "",
+        "submit_s": (submit - _ZERO).total_seconds(),
+        "duration_s": sum(_duration_s(job) for job in attempts),
+        "gpus": max(job.gpus for job in attempts),
+        "wait_s": (min(starts) - submit).total_seconds() if starts else NAN,
+    }
+
+
+def _duration_s(job: Job) -> float:
+    return (job.end - job.start).total_seconds() if job.start and job.end else NAN
 
 
 def _from_midnight(rows: Rows) -> Rows:
@@ -126,64 +164,3 @@ def _from_midnight(rows: Rows) -> Rows:
         zero = min(rows.submit_s) // 86400 * 86400
         rows.submit_s = [value - zero for value in rows.submit_s]
     return rows
-
-
-def read_philly(text: str, source: str) -> Rows:
-    """Microsoft Philly `cluster_job_log`: attempts run one after the other; their times add up (retries multiply)."""
-    try:
-        records = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source} is not complete JSON: {error}", next_step="Fetch the file again") from error
-    rows = Rows()
-    for record in records:
-        submit = _time(record.get("submitted_time"))
-        attempts = record.get("attempts") or []
-        starts = [_time(attempt.get("start_time")) for attempt in attempts]
-        ends = [_time(attempt.get("end_time")) for attempt in attempts]
-        rows.add(
-            id=str(record.get("jobid", "")),
-            tenant=str(record.get("vc", "")),
-            user=str(record.get("user") or ""),
-            submit_s=submit,
-            duration_s=sum((end - start for start, end in zip(starts, ends, strict=True)), 0.0) if attempts else NAN,
-            gpus=max((_philly_gpus(attempt) for attempt in attempts), default=0),
-            wait_s=starts[0] - submit if starts else NAN,
-        )
-    return _from_midnight(rows)
-
-
-def _philly_gpus(attempt: dict[str, Any]) -> int:
-    return sum(len(place.get("gpus", ())) for place in attempt.get("detail", ()))
-
-
-def read_swf(text: str, source: str) -> Rows:
-    """Standard Workload Format: processors are read as GPUs, the queue number (or partition) as the tenant."""
-    rows = Rows()
-    if not text.strip():
-        raise InputError(f"{source} is empty", next_step="Give a workload log")
-    for line in text.splitlines():
-        fields = line.split()
-        if not fields or line.startswith(";"):
-            continue
-        if len(fields) < 18:
-            rows.notes["left out: cut line"] += 1
-            continue
-        number = [_number(value) for value in fields]
-        rows.add(
-            id=fields[0],
-            tenant=fields[14] if number[14] >= 0 else fields[15],
-            user=fields[11],
-            submit_s=number[1],
-            duration_s=number[3] if number[3] >= 0 else NAN,
-            gpus=number[4] if number[4] > 0 else number[7],
-            wait_s=number[2],
-        )
-    return rows
-
-
-FORMATS: dict[str, Callable[[str, str], Rows]] = {
-    "columns": read_columns,
-    "helios": read_helios,
-    "philly": read_philly,
-    "swf": read_swf,
-}

@@ -17,7 +17,9 @@ def add_to(app: typer.Typer) -> None:
 def _backtest(
     common: Common,
     trace: Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")] = None,
-    how: Annotated[str, typer.Option("--format", help="auto, columns, swf, helios or philly.")] = "auto",
+    how: Annotated[
+        str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
+    ] = "auto",
     synthetic: Annotated[int, typer.Option("--synthetic", help="Seed of the trace made up when none is given.")] = 0,
     entitlement: Annotated[
         list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")

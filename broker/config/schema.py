@@ -36,7 +36,7 @@ class Section(NamedTuple):
     many: bool = False
 
 
-FORMATS = ("auto", "sacct-json", "squeue", "scontrol", "sacct", "csv", "jsonl")
+FORMATS = ("auto", "sacct-json", "squeue", "scontrol", "sacct", "swf", "helios", "philly", "parquet", "csv", "jsonl")
 
 _SOURCE = QueueSource(name="")
 _POOL = Pool(name="", gpu_models=(), places=())
@@ -68,6 +68,7 @@ QUEUE = Section(
         Key("timeout", values.some_time, "longer than this, a command or service is not waited for", _SOURCE.timeout),
         Key("max_size", values.size, "more than this is not read", _SOURCE.max_bytes, "max_bytes"),
         Key("precedence", values.count, "of two sources with the same job, the higher is believed", 0),
+        Key("procs_per_gpu", values.count, "processors that go with one GPU, for logs that count only those (SWF)", 0),
     ),
     many=True,
 )

@@ -50,6 +50,7 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta = timedelta(seconds=60)
     max_bytes: int = 256 * 2**20
     precedence: int = 0
+    procs_per_gpu: int = 0
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from broker.model.job import Job
@@ -27,10 +27,15 @@ def delimiter(first_line: str) -> str:
 
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
+    return read_named(text, context, field)
+
+
+def read_named(text: str, context: Context, named: Callable[[str], str]) -> Parsed:
+    """The same of a table whose columns have other names: `named` says which field one fills. Raises Unreadable."""
     first_line, line_end, _ = text.lstrip("\r\n").partition("\n")
     parsed = Parsed()
     rows = csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter(first_line), strict=True)
-    columns = _columns(rows, bool(line_end), parsed)
+    columns = _columns(rows, bool(line_end), named, parsed)
     jobs = list(_jobs(rows, columns, context, parsed))
     if not text.endswith(("\n", "\r")):
         parsed.damage("the last line has no line end: the file may be cut off there; end it with a line end")
@@ -57,9 +62,9 @@ def _quoted(item: str) -> str:
     return json.dumps(item)
 
 
-def _columns(rows: Iterator[list[str]], ended: bool, parsed: Parsed) -> list[str]:
+def _columns(rows: Iterator[list[str]], ended: bool, named: Callable[[str], str], parsed: Parsed) -> list[str]:
     try:
-        columns = [field(name) for name in next(rows)]
+        columns = [named(name) for name in next(rows)]
     except (StopIteration, csv.Error):
         raise Unreadable("has no header line; is it CSV?") from None
     missing = [name for name in REQUIRED if name not in columns]

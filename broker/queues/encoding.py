@@ -1,10 +1,11 @@
-"""Bytes of a queue -> text: gzip, byte order marks, and refusal of what is not text."""
+"""Bytes of a queue -> text: gzip, byte order marks, Parquet as JSON Lines, and refusal of what is not text."""
 
 import codecs
 import gzip
 import io
 import zlib
 
+from broker.queues import parquet_jobs
 from broker.queues.parsed import Unreadable
 
 _GZIP = b"\x1f\x8b"
@@ -14,6 +15,8 @@ _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def text(raw: bytes, max_bytes: int) -> str:
     """Raises Unreadable."""
     plain = _unpacked(raw, max_bytes) if raw.startswith(_GZIP) else raw
+    if plain.startswith(parquet_jobs.MAGIC):
+        return parquet_jobs.lines(plain, max_bytes)
     encoding = "utf-16" if plain.startswith(_WIDE) else "utf-8-sig"
     try:
         found = plain.decode(encoding)

@@ -36,13 +36,18 @@ class Unwanted(Exception):
 
 
 class Context(NamedTuple):
-    """What a reader is told beside the text. `zone` is for times without one; None refuses them."""
+    """What a reader is told beside the text. `zone` is for times without one; None refuses them.
+
+    For logs that count processors and seconds: `procs_per_gpu` (0: not said) and `epoch`, from which they count.
+    """
 
     source: str
     cluster: str = ""
     tenant: str = ""
     zone: ZoneInfo | None = None
     ref: str = ""
+    procs_per_gpu: int = 0
+    epoch: datetime | None = None
 
     @property
     def fallback_tenant(self) -> str:

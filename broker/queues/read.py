@@ -96,12 +96,16 @@ def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
     try:
         text = encoding.text(fetched.raw, source.max_bytes)
         name = source.format if source.format != "auto" else detect(text).name
-        zone = ZoneInfo(source.timezone) if source.timezone else None
-        parsed = FORMATS[name].read(text, Context(source.name, source.cluster, source.tenant, zone, ref))
+        parsed = FORMATS[name].read(text, _context(source, ref))
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
     _freshness(parsed, fetched, live=bool(source.command or source.url))
     return parsed
+
+
+def _context(source: QueueSource, ref: str) -> Context:
+    zone = ZoneInfo(source.timezone) if source.timezone else None
+    return Context(source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu)
 
 
 def _freshness(parsed: Parsed, fetched: Fetched, *, live: bool) -> None:

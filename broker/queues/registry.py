@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.queues import csv_jobs, jsonl_jobs, sacct, sacct_json, scontrol, squeue
+from broker.queues import csv_jobs, helios, jsonl_jobs, parquet_jobs, philly, sacct, sacct_json, scontrol, squeue, swf
 from broker.queues.parsed import Context, Parsed, Unreadable
 
 _HEAD = 1 << 18
@@ -22,6 +22,10 @@ FORMATS = {
     "squeue": Format(squeue.read, squeue.suits),
     "scontrol": Format(scontrol.read, scontrol.suits),
     "sacct": Format(sacct.read, sacct.suits),
+    "swf": Format(swf.read, swf.suits),
+    "helios": Format(helios.read, helios.suits),
+    "philly": Format(philly.read, philly.suits),
+    "parquet": Format(parquet_jobs.read, parquet_jobs.suits),
     "csv": Format(csv_jobs.read, csv_jobs.suits),
     "jsonl": Format(jsonl_jobs.read, jsonl_jobs.suits),
 }

@@ -71,7 +71,7 @@ def test_helios(tmp_path: Path) -> None:
     )
     trace = read_trace(write(tmp_path, text))
     assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0], trace.wait_s[0]) == (3600, 3600, 8, 30)
-    assert trace.notes == {"left out: no GPUs": 1}
+    assert trace.notes == {"left out: asks for no GPU": 1}
 
 
 def test_philly_attempts_add_up(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_philly_attempts_add_up(tmp_path: Path) -> None:
     ]
     trace = read_trace(write(tmp_path, json.dumps(jobs), "log.json"))
     assert (trace.duration_s.tolist(), trace.gpus.tolist(), trace.wait_s.tolist()) == ([900.0], [3], [600.0])
-    assert trace.notes == {"left out: not finished, or no duration": 1}
+    assert trace.notes == {"left out: never ran, so that its GPUs are not known": 1}
 
 
 def test_standard_workload_format(tmp_path: Path) -> None:
@@ -96,4 +96,20 @@ def test_standard_workload_format(tmp_path: Path) -> None:
     trace = read_trace(write(tmp_path, text, "log.swf"))
     assert (trace.ids, trace.tenants, trace.users) == (("1",), ("2",), ("7",))
     assert np.array_equal(trace.wait_s, [5.0])
-    assert trace.notes == {"left out: not finished, or no duration": 1, "left out: cut line": 1}
+    assert trace.notes == {"left out: not finished, or no duration": 1, "left out: has not 18 columns: cut off?": 1}
+
+
+def test_our_own_normal_form(tmp_path: Path) -> None:
+    header = "id,tenant,user,submit,start,end,state,gpus\n"
+    ended = "1,v,u,2026-03-04T01:00:00Z,2026-03-04T01:00:30Z,2026-03-04T01:02:30Z,done,8\n"
+    running = "2,v,u,2026-03-04T01:00:00Z,2026-03-04T01:00:30Z,,running,8\n"
+    trace = read_trace(write(tmp_path, header + ended + running))
+    assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0], trace.wait_s[0]) == (3600, 120, 8, 30)
+    assert trace.notes == {"left out: not finished, or no duration": 1}
+
+
+def test_what_cannot_be_read_names_what_can(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Formats that are read: columns.*swf, helios, philly.*csv"):
+        read_trace(write(tmp_path, "nothing of the kind\n"))
+    with pytest.raises(InputError, match="Use one of columns"):
+        read_trace(write(tmp_path, HEADER), "excel")
