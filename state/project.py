@@ -1,13 +1,17 @@
 """From entries to the tables that are asked: one function per kind, the same when written and when rebuilt."""
 
 from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, delete, update
 from sqlalchemy.dialects.sqlite import insert
 
 from broker.model.intent import Intent, Outcome
+from broker.model.ledger import CountStep, UseStep
 from broker.model.request import ReserveRequest
+from broker.model.reservation import Reservation
 from state.encode import to_text, to_us
 from state.entries import Applied, Concluded, Entry, Gap, Holding, Intended, Used, Witnessed
 from state.reads import intent_of
@@ -42,8 +46,25 @@ def rebuild(connection: Connection, entries: Iterable[Entry]) -> None:
 
 
 def contents(connection: Connection) -> list[list[tuple[object, ...]]]:
-    """All rows of all projections, in an order of their own: to compare."""
-    return [sorted(tuple(row) for row in connection.execute(table.select())) for table in PROJECTIONS]
+    """All rows of all projections, in an order of their own: to compare.
+
+    A body that was written before a field was added says the same as one with that field's default.
+    """
+    return [
+        sorted(_as_now_written(table.name, tuple(row)) for row in connection.execute(table.select()))
+        for table in PROJECTIONS
+    ]
+
+
+_BODIES = MappingProxyType(
+    {INTENT.name: Intent, RESERVATION.name: Reservation, COUNT_STEP.name: CountStep, USE_STEP.name: UseStep}
+)
+"""What the last column of a projection holds."""
+
+
+def _as_now_written(table: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    body = _BODIES.get(table)
+    return row if body is None else (*row[:-1], to_text(msgspec.json.decode(row[-1], type=body)))
 
 
 def _intended(connection: Connection, entry: Entry, intent: Intent) -> None:

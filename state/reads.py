@@ -124,8 +124,9 @@ def cooling(connection: Connection, now: datetime, cooldown: timedelta) -> tuple
     ).scalars()
     latest: dict[str, Cooling] = {}
     for intent in map(_INTENT.decode, rows):
-        if intent.offer_id and intent.outcome:
-            latest[intent.offer_id] = Cooling(intent.offer_id, intent.outcome.at + cooldown, intent.outcome.code)
+        ended = intent.outcome
+        if intent.offer_id and ended:
+            latest[intent.offer_id] = Cooling(intent.offer_id, ended.at + cooldown, ended.code, ended.hints)
     return tuple(latest.values())
 
 

@@ -8,7 +8,7 @@ from broker.model.money import to_micro
 from broker.model.plan import Action, Keep, Reserve, Resize
 from broker.model.request import ReleaseRequest, Request, ResizeRequest
 from broker.model.reservation import Reservation, ReservationState
-from providers.base import ProviderError
+from providers.base import ProviderError, Unfilled
 
 CANCELLING = "cancelling"
 """The code of a release that the cloud has accepted and something still hinders: it is called again in later runs."""
@@ -57,6 +57,7 @@ def after_error(error: Exception, at: datetime) -> Outcome:
         code=error.code or error.kind,
         message=error.message,
         request_id=error.request_id,
+        hints=error.hints if isinstance(error, Unfilled) else (),
     )
 
 

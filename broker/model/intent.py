@@ -29,7 +29,10 @@ class IntentStatus(StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a call ended, with the provider's own code, message and request id where there are any."""
+    """How a call ended, with the provider's own code, message and request id where there are any.
+
+    `hints` are zones that the provider named instead of a full one.
+    """
 
     status: IntentStatus
     at: datetime
@@ -37,6 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     message: str = ""
     request_id: str = ""
+    hints: tuple[str, ...] = ()
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):

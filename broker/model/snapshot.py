@@ -56,11 +56,12 @@ class ScopeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cooling(msgspec.Struct, frozen=True):
-    """An offer that could not be filled, and until when it is not tried again."""
+    """An offer that could not be filled, and until when it is not tried again; `hints` are zones named instead."""
 
     offer_id: str
     until: datetime
     code: str
+    hints: tuple[str, ...] = ()
 
 
 class Idle(msgspec.Struct, frozen=True):

@@ -50,9 +50,9 @@ class Bid(msgspec.Struct, frozen=True):
     serves: int
 
     @property
-    def order(self) -> tuple[Decimal, Decimal, str]:
-        """Cheapest for each need served; equals by instance price, then by name."""
-        return (self.dish.usd * self.count / self.serves, self.dish.usd, self.dish.offer.id)
+    def order(self) -> tuple[Decimal, Decimal, bool, str]:
+        """Cheapest for each need served; equals by instance price, then where the cloud pointed, then by name."""
+        return (self.dish.usd * self.count / self.serves, self.dish.usd, not self.dish.hinted, self.dish.offer.id)
 
 
 class Buyer:

@@ -177,7 +177,8 @@ def _price_reason(buyer: Buyer, dish: Dish) -> Reason:
     after = next((other for other in others if other.usd_per_gpu >= dish.usd_per_gpu), None)
     following = f"; next best {after.offer.id} at ${cents(after.usd_per_gpu)}" if after else ""
     rank = f"cheapest of {len(others) + 1} offers" if not ahead else f"{len(ahead)} cheaper offers fit less well"
-    text = f"${usd} per GPU-hour, {rank}{following} (price from {dish.price.source}, {dish.price.as_of:%Y-%m-%d})"
+    hint = "; the cloud named this zone when another was full" if dish.hinted else ""
+    text = f"${usd} per GPU-hour, {rank}{following}{hint} (price from {dish.price.source}, {dish.price.as_of:%Y-%m-%d})"
     return Reason(text, (("usd_per_gpu_hour", str(usd)), ("offers", str(len(others) + 1))))
 
 

@@ -6,17 +6,22 @@ from decimal import Decimal
 import msgspec
 
 from broker.model.offer import Offer, Price
+from broker.model.place import ProviderName
 from broker.model.plan import Reason
 from broker.model.policy import Policy, Pool
-from broker.model.snapshot import Snapshot, Trust
+from broker.model.snapshot import Cooling, Snapshot, Trust
 from broker.purchase.pools import allows_place, allows_type, sells
 
 
 class Dish(msgspec.Struct, frozen=True):
-    """An offer that may be bought. The price is per instance-hour."""
+    """An offer that may be bought. The price is per instance-hour.
+
+    `hinted`: the cloud named its zone when another one was full.
+    """
 
     offer: Offer
     price: Price
+    hinted: bool = False
 
     @property
     def usd(self) -> Decimal:
@@ -51,6 +56,7 @@ class MenuCard:
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._policy = policy
         self._judged = _judge(snapshot, policy)
+        self._hinted = _hinted(snapshot)
 
     def menu(self, pool: Pool) -> Menu:
         """Every offer with the pool's GPUs is either a dish or refused."""
@@ -63,12 +69,35 @@ class MenuCard:
             if reason is not None:
                 refused.append((offer, reason))
             elif isinstance(verdict, Price):
-                dishes.append(Dish(offer, verdict))
-        return Menu(tuple(sorted(dishes, key=lambda dish: (dish.usd_per_gpu, dish.usd, dish.offer.id))), tuple(refused))
+                dishes.append(Dish(offer, verdict, _zone_key(offer, offer.place.zone) in self._hinted))
+        return Menu(tuple(sorted(dishes, key=_cheapest_first)), tuple(refused))
+
+
+def _cheapest_first(dish: Dish) -> tuple[Decimal, Decimal, bool, str]:
+    return (dish.usd_per_gpu, dish.usd, not dish.hinted, dish.offer.id)
+
+
+_ZoneKey = tuple[ProviderName, str, str, str]
+
+
+def _hinted(snapshot: Snapshot) -> frozenset[_ZoneKey]:
+    """Where clouds said that a machine type might be had, when they refused it elsewhere."""
+    cooling = _cooling(snapshot)
+    offers = (offer for view in snapshot.scopes for offer in view.offers if offer.id in cooling)
+    return frozenset(_zone_key(offer, zone) for offer in offers for zone in cooling[offer.id].hints)
+
+
+def _zone_key(offer: Offer, zone: str) -> _ZoneKey:
+    """A hint may name a zone of another region."""
+    return (offer.place.scope.provider, offer.place.scope.account, zone, offer.shape.machine_type)
+
+
+def _cooling(snapshot: Snapshot) -> dict[str, Cooling]:
+    return {cool.offer_id: cool for cool in snapshot.cooling if cool.until > snapshot.now}
 
 
 def _judge(snapshot: Snapshot, policy: Policy) -> list[tuple[Offer, Price | Reason]]:
-    cooling = {cool.offer_id: cool for cool in snapshot.cooling if cool.until > snapshot.now}
+    cooling = _cooling(snapshot)
     judged: list[tuple[Offer, Price | Reason]] = []
     for view in snapshot.scopes:
         for offer in view.offers:

@@ -43,14 +43,14 @@ def test_a_purchase_is_intended_before_it_is_sent_and_concluded_after(
 
 
 def test_one_failure_stops_one_action(store: Store, cloud: Cloud, clock: FixedClock) -> None:
-    cloud.before["k2"] = Unfilled("reserve", code="STOCKOUT", message="no H100", request_id="req-9")
+    cloud.before["k2"] = Unfilled("reserve", code="STOCKOUT", message="no H100", request_id="req-9", hints=("zone-f",))
     result = apply(plan(buy("k1"), buy("k2"), buy("k3")), store, {ProviderName.GCP: cloud}, clock)
     assert [r.outcome.status.value for r in result.results] == ["done", "unfilled", "done"]
     assert result.exit is Exit.PARTLY_DONE
     refused = result.results[1].outcome
     assert (refused.code, refused.message, refused.request_id) == ("STOCKOUT", "no H100", "req-9")
     assert {r.id for r in store.reservations()} == {"res-k1", "res-k3"}
-    assert len(store.cooling(clock.at)) == 1
+    assert [cooled.hints for cooled in store.cooling(clock.at)] == [("zone-f",)]
 
 
 @pytest.mark.parametrize(

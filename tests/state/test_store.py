@@ -169,8 +169,9 @@ def test_a_purchase_never_used_is_idle_from_the_start(store: Store) -> None:
 
 def test_a_refused_offer_cools_and_then_may_be_tried_again(store: Store) -> None:
     store.intend(intent())
-    store.conclude("k1", Outcome(status=IntentStatus.UNFILLED, at=T0, code="STOCKOUT"))
-    assert [(c.offer_id, c.code) for c in store.cooling(T0 + MINUTE)] == [("offer-1", "STOCKOUT")]
+    store.conclude("k1", Outcome(status=IntentStatus.UNFILLED, at=T0, code="STOCKOUT", hints=("zone-f",)))
+    cooling = [(c.offer_id, c.code, c.hints) for c in store.cooling(T0 + MINUTE)]
+    assert cooling == [("offer-1", "STOCKOUT", ("zone-f",))]
     assert store.cooling(T0 + HOUR) == ()
 
 
