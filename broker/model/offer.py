@@ -1,5 +1,6 @@
 """One way to get capacity."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -33,11 +34,29 @@ class Price(msgspec.Struct, frozen=True):
     as_of: datetime
 
 
+class Allowance(msgspec.Struct, frozen=True):
+    """What one quota still allows, in its own unit, and how much of that an instance takes.
+
+    `quota` is the quota's name with its extent: whatever has it in common shares what is left, across machine types,
+    zones and, for a quota of a whole account, regions.
+    """
+
+    quota: str
+    left: int
+    per_instance: int
+
+
+def instances_left(allowances: Iterable[Allowance]) -> int | None:
+    """By the tightest; None where no quota is known."""
+    return min((max(one.left, 0) // one.per_instance for one in allowances), default=None)
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """`price` None means unknown: such an offer is shown and never bought.
 
-    `excluded` holds the rule that removed the offer, empty when it may be bought. `quota_left` is in instances,
-    None where unknown. `end_settable` says whether a reservation made from it can be given an end that moves.
+    `excluded` holds the rule that removed the offer, empty when it may be bought. `quota_left` is in instances of this
+    offer alone, None where unknown; `allowances` are the quotas that it follows from. `end_settable` says whether a
+    reservation made from it can be given an end that moves.
     """
 
     place: Place
@@ -46,6 +65,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None = None
     max_count: int = 1000
     quota_left: int | None = None
+    allowances: tuple[Allowance, ...] = ()
     end_settable: bool = False
     excluded: str = ""
 

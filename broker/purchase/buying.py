@@ -1,6 +1,6 @@
 """What to buy for needs that nothing held serves: whole instances of the cheapest offers that fit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
 from itertools import groupby
@@ -9,7 +9,7 @@ from math import ceil
 import msgspec
 
 from broker.model.gpu import satisfies
-from broker.model.place import Scope
+from broker.model.offer import Offer
 from broker.model.plan import Reason
 from broker.model.policy import Pool
 from broker.purchase.holdings import Lot
@@ -91,9 +91,7 @@ class Buyer:
         """How many more instances may be bought, and what limits them."""
         bought = self.purchases[dish.offer.id].count if dish.offer.id in self.purchases else 0
         limits = [(dish.offer.max_count - bought, f"one reservation holds at most {dish.offer.max_count} instances")]
-        quota = self._basket.left(dish)
-        if quota is not None:
-            limits.append((quota, f"quota leaves {quota} instances"))
+        limits += [(left, f"quota {quota} leaves {left} instances") for quota, left in self._basket.left(dish.offer)]
         if self.pool.max_gpus is not None:
             room = self.pool.max_gpus - self.held_gpus - self.bought_gpus
             limits.append((room // dish.gpus, f"pool {self.pool.name} may hold {self.pool.max_gpus} GPUs, {room} more"))
@@ -180,28 +178,26 @@ class Buyer:
 
 
 class Basket:
-    """Everything bought, by the lot that it becomes, and what quotas leave for more, in instances.
+    """Everything bought, by the lot that it becomes, and what each quota leaves for more, in the quota's unit.
 
-    Clouds count quota by region, so that the zones of a region share it.
+    One quota may be seen by offers that were read at different instants: the fewest seen hold.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, offers: Iterable[Offer]) -> None:
         self.purchases: dict[str, Purchase] = {}
-        self._used: dict[tuple[Scope, str], int] = {}
+        self._left: dict[str, int] = {}
+        for allowance in (allowance for offer in offers for allowance in offer.allowances):
+            self._left[allowance.quota] = min(allowance.left, self._left.get(allowance.quota, allowance.left))
 
-    def left(self, dish: Dish) -> int | None:
-        quota = dish.offer.quota_left
-        return None if quota is None else quota - self._used.get(_quota_key(dish), 0)
+    def left(self, offer: Offer) -> list[tuple[str, int]]:
+        """Quotas, and how many more instances of the offer each allows."""
+        return [(one.quota, max(self._left[one.quota], 0) // one.per_instance) for one in offer.allowances]
 
     def add(self, purchase: Purchase, count: int) -> None:
         purchase.count += count
         self.purchases[purchase.lot] = purchase
-        key = _quota_key(purchase.dish)
-        self._used[key] = self._used.get(key, 0) + count
-
-
-def _quota_key(dish: Dish) -> tuple[Scope, str]:
-    return (dish.offer.place.scope, dish.offer.shape.machine_type)
+        for allowance in purchase.dish.offer.allowances:
+            self._left[allowance.quota] -= allowance.per_instance * count
 
 
 def _node_bid(dish: Dish, need: Need, alike: int, have: int, limit: int) -> Bid | None:

@@ -53,7 +53,8 @@ class _Decided(msgspec.Struct, frozen=True):
 
 
 def _buyers(snapshot: Snapshot, policy: Policy, yard: Yard, lots: tuple[Lot, ...]) -> _Buyers:
-    card, basket = MenuCard(snapshot, policy), Basket()
+    card = MenuCard(snapshot, policy)
+    basket = Basket(offer for view in snapshot.scopes for offer in view.offers)
     held = _held_gpus(policy, yard, lots)
     buyers = {
         pool.name: Buyer(pool, _menu(card.menu(pool), pool, lots), yard, held[pool.name], basket)

@@ -14,6 +14,7 @@ from providers.aws.changes import MODIFY, Changes
 from providers.aws.consumption import consumption
 from providers.aws.listing import Listing
 from providers.aws.look import Look
+from providers.aws.quotas import Left
 from providers.aws.wire import Wire
 from providers.base import Capabilities, Identity, ProviderError, Quota, Sighting, Unsupported
 from providers.settings import AwsSettings
@@ -86,7 +87,7 @@ class Aws:
     def consumption(self, reservation: Reservation) -> tuple[tuple[str, str], ...]:
         return consumption(reservation)
 
-    def _left(self, scope: Scope, types: list[dict[str, Any]]) -> dict[str, int]:
+    def _left(self, scope: Scope, types: list[dict[str, Any]]) -> Left:
         """Where quotas cannot be read, offers are still offers: the quota is felt when it is reached."""
         vcpus = {str(raw.get("InstanceType", "")): int(raw.get("VCpuInfo", {}).get("DefaultVCpus", 0)) for raw in types}
         try:

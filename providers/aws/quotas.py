@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from broker.model.offer import Allowance
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from providers.aws.wire import Wire
@@ -47,10 +48,18 @@ class Quotas:
         return [(str(i.get("InstanceType", "")), 1) for i in rows if not _inside(i)]
 
 
-def left(quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> dict[str, int]:
-    """Instance type -> how many more of it the quotas allow; a type whose quota is not known is left out."""
-    free = {FAMILIES[q.name]: max(q.limit - q.used, 0) for q in quotas if q.limit is not None and q.used is not None}
-    return {name: free[name[0]] // count for name, count in vcpus.items() if name[:1] in free and count}
+Left = Mapping[str, tuple[Allowance, ...]]
+"""By instance type."""
+
+
+def left(quotas: Iterable[Quota], vcpus: Mapping[str, int]) -> Left:
+    """What the quotas still allow, shared by all types of a family; a type whose quota is not known is left out."""
+    free = {
+        FAMILIES[quota.name]: (f"{quota.scope}/{quota.name}", max(quota.limit - quota.used, 0))
+        for quota in quotas
+        if quota.limit is not None and quota.used is not None
+    }
+    return {name: (Allowance(*free[name[0]], count),) for name, count in vcpus.items() if name[:1] in free and count}
 
 
 def _inside(instance: Mapping[str, Any]) -> bool:

@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from broker.model.gpu import normalise
-from broker.model.offer import Offer, Shape
+from broker.model.offer import Offer, Shape, instances_left
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.reservation import Owner, Reservation, ReservationState
+from providers.aws.quotas import Left
 from providers.base import BrokenReply
 from providers.prices.shapes import shape_of
 
@@ -156,15 +157,16 @@ def _notes(raw: Mapping[str, Any], state: ReservationState, *, block: bool) -> t
 
 
 def offers(
-    places: Iterable[Place], sold: Mapping[str, set[str]], types: Iterable[Mapping[str, Any]], left: Mapping[str, int]
+    places: Iterable[Place], sold: Mapping[str, set[str]], types: Iterable[Mapping[str, Any]], left: Left
 ) -> list[Offer]:
-    """GPU instance types in the zones that sell them. `sold`: zone name -> types; `left`: type -> instances."""
+    """GPU instance types in the zones that sell them. `sold`: zone name -> types."""
     shapes = [(raw, shape) for raw in types if (shape := _shape(raw))]
     return [
         Offer(
             place=place,
             shape=shape,
-            quota_left=left.get(shape.machine_type),
+            quota_left=instances_left(left.get(shape.machine_type, ())),
+            allowances=left.get(shape.machine_type, ()),
             end_settable=True,
             excluded=_excluded(raw, shape),
         )

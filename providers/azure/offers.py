@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 
 from broker.model.gpu import satisfies
-from broker.model.offer import Offer, Shape
+from broker.model.offer import Allowance, Offer, Shape, instances_left
 from broker.model.place import Place, ProviderName, Scope
 from providers.azure.calls import Calls
 from providers.azure.names import region_of
@@ -31,12 +31,13 @@ def offers(calls: Calls, scope: Scope, gpu_models: Collection[str]) -> tuple[Off
 
 def _of_size(sku: SkuBody, shape: Shape, scope: Scope, left: dict[str, int]) -> Iterator[Offer]:
     infos = [info for info in sku.location_info or () if region_of(info.location) == scope.region]
-    quota_left = _instances(sku, shape, left)
+    allowances = _allowances(sku, shape, scope, left)
     for zone in _zones(infos):
         yield Offer(
             place=Place(scope, zone),
             shape=shape,
-            quota_left=quota_left,
+            quota_left=instances_left(allowances),
+            allowances=allowances,
             end_settable=False,
             excluded=_excluded(sku, scope, zone),
         )
@@ -115,7 +116,9 @@ def _unused(quota: Quota) -> int | None:
     return None if quota.limit is None or quota.used is None else max(quota.limit - quota.used, 0)
 
 
-def _instances(sku: SkuBody, shape: Shape, left: dict[str, int]) -> int | None:
-    """By the tighter of the family's quota and the region's."""
-    known = [left[name] for name in ((sku.family or "").lower(), REGIONAL) if name in left]
-    return min(known) // shape.vcpus if known and shape.vcpus else None
+def _allowances(sku: SkuBody, shape: Shape, scope: Scope, left: dict[str, int]) -> tuple[Allowance, ...]:
+    """The family's quota, which its sizes share, and the region's, which all families do."""
+    names = ((sku.family or "").lower(), REGIONAL)
+    return tuple(
+        Allowance(f"{scope}/{name}", left[name], shape.vcpus) for name in names if name in left and shape.vcpus
+    )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from google.cloud import compute_v1
 
 from broker.model.gpu import normalise
-from broker.model.offer import Offer, Shape
+from broker.model.offer import Allowance, Offer, Shape, instances_left
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.reservation import Reservation, ReservationState
 from providers.base import Quota
@@ -82,10 +82,12 @@ def offer(place: Place, raw: compute_v1.MachineType, gpus_left: dict[str, int], 
         vcpus=raw.guest_cpus,
         memory_gib=Decimal(raw.memory_mb) / 1024,
     )
+    allowances = _allowances(place.scope, shape, gpus_left)
     return Offer(
         place=place,
         shape=shape,
-        quota_left=_instances_left(shape, gpus_left),
+        quota_left=instances_left(allowances),
+        allowances=allowances,
         end_settable=end_settable,
         excluded=_excluded(raw, shape, known=model is not None),
     )
@@ -179,11 +181,14 @@ def _excluded(raw: compute_v1.MachineType, shape: Shape, *, known: bool) -> str:
     return ""
 
 
-def _instances_left(shape: Shape, gpus_left: dict[str, int]) -> int | None:
-    """By the tighter of the GPU's own quota and the project's; None where neither is known."""
-    metrics = (_METRICS.get(shape.gpu_model, ""), _ALL_REGIONS)
-    left = [gpus for metric in metrics if (gpus := gpus_left.get(metric)) is not None]
-    return min(left) // shape.gpus if left and shape.gpus else None
+def _allowances(scope: Scope, shape: Shape, gpus_left: dict[str, int]) -> tuple[Allowance, ...]:
+    """The GPU's own quota, which is the region's, and the project's, which all its regions share."""
+    extents = ((str(scope), _METRICS.get(shape.gpu_model, "")), (f"{scope.provider}/{scope.account}", _ALL_REGIONS))
+    return tuple(
+        Allowance(f"{extent}/{metric}", gpus_left[metric], shape.gpus)
+        for extent, metric in extents
+        if metric in gpus_left and shape.gpus
+    )
 
 
 def time_of(text: str) -> datetime | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.model.place import ProviderName
 from providers.sandbox.azure_wire import zone_of
-from providers.sandbox.catalogue import MachineType
+from providers.sandbox.catalogue import ALL_VCPUS, MachineType
 from providers.sandbox.world import World
 
 _LOCATION = re.compile(r"location eq '(?P<region>[^']+)'", re.IGNORECASE)
@@ -46,7 +46,9 @@ def usages(world: World, subscription: str, region: str) -> list[dict[str, Any]]
     market, limits = world.market, world.catalogue.quota_limits(ProviderName.AZURE, region)
     scope = (ProviderName.AZURE, subscription, region)
     families = [(name, market.quota_limit(*scope, name) or 0, market.quota_used(*scope, name)) for name in limits]
-    total = ("cores", sum(limit for _, limit, _ in families), sum(used for _, _, used in families))
+    limit = market.quota_limit(*scope, ALL_VCPUS)
+    whole = sum(limit for _, limit, _ in families) if limit is None else limit
+    total = (ALL_VCPUS, whole, market.quota_used(*scope, ALL_VCPUS))
     return [
         {
             "unit": "Count",

@@ -16,6 +16,12 @@ from broker.model.place import ProviderName
 QUOTA_INSTANCES = 64
 """Default quotas let an account hold this many of the largest machine type that counts against them."""
 
+ALL_GPUS = "GPUS_ALL_REGIONS"
+"""Of a GCP project, in all its regions together; there is none unless it is set."""
+
+ALL_VCPUS = "cores"
+"""Of an Azure region, of all families together; as large as all of them unless it is set."""
+
 
 class Pool(msgspec.Struct, frozen=True, order=True):
     """What finite capacity is kept for. `zone` is account-independent (AWS zone id); "" is regional (Azure)."""
@@ -50,6 +56,12 @@ class MachineType(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pools(self) -> tuple[Pool, ...]:
         return tuple(Pool(self.provider, self.region, zone, self.name) for zone in self.zones)
+
+    @property
+    def quotas(self) -> tuple[tuple[str, int], ...]:
+        """Every quota that one instance counts against, and how much of it: its own, and what its cloud adds up."""
+        wide = {ProviderName.GCP: ((ALL_GPUS, self.gpus),), ProviderName.AZURE: ((ALL_VCPUS, self.quota_units),)}
+        return ((self.quota, self.quota_units), *wide.get(self.provider, ()))
 
 
 class Catalogue:

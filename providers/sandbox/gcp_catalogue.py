@@ -1,10 +1,10 @@
 """What does not change: projects, regions with their quotas, zones and machine types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from broker.model.place import ProviderName
-from providers.sandbox.catalogue import MachineType
+from providers.sandbox.catalogue import ALL_GPUS, MachineType
 from providers.sandbox.gcp_wire import ROOT, invalid, listed, not_found, selected
 from providers.sandbox.world import World
 
@@ -35,7 +35,7 @@ class Places:
 
     def project(self) -> dict[str, Any]:
         path = f"projects/{self._project}"
-        return {"kind": "compute#project", "name": self._project, "selfLink": f"{ROOT}/{path}", "quotas": []}
+        return {"kind": "compute#project", "name": self._project, "selfLink": f"{ROOT}/{path}", "quotas": self._wide()}
 
     def regions(self, query: dict[str, str]) -> dict[str, Any]:
         items = [self.region(name) for name in self._world.catalogue.regions(_GCP)]
@@ -119,9 +119,15 @@ class Places:
             "accelerators": [{"guestAcceleratorType": _accelerator(found), "guestAcceleratorCount": found.gpus}],
         }
 
+    def _wide(self) -> list[dict[str, Any]]:
+        return list(self._limits("", (ALL_GPUS,)))
+
     def _quotas(self, region: str) -> Iterator[dict[str, Any]]:
+        return self._limits(region, METRICS)
+
+    def _limits(self, region: str, metrics: Iterable[str]) -> Iterator[dict[str, Any]]:
         market = self._world.market
-        for metric in METRICS:
+        for metric in metrics:
             limit = market.quota_limit(_GCP, self._project, region, metric)
             if limit is not None:
                 used = market.quota_used(_GCP, self._project, region, metric)

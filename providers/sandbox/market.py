@@ -16,7 +16,7 @@ import msgspec
 
 from broker.clock import Clock
 from broker.model.place import ProviderName
-from providers.sandbox.catalogue import Catalogue, MachineType, Pool
+from providers.sandbox.catalogue import ALL_GPUS, Catalogue, MachineType, Pool
 from providers.sandbox.holdings import BillLine, Holding, HoldingState, Instance, Stale, Step, bill_lines
 from providers.sandbox.record import Effect, EffectKind, Record
 from providers.sandbox.supply import PoolRule, Supply, draw
@@ -87,11 +87,8 @@ class Market:
     def quota_used(self, provider: ProviderName, account: str, region: str, quota: str) -> int:
         """By live reservations, and by instances that none holds."""
         self.settle()
-        return sum(
-            machine_type.quota_units * count
-            for machine_type, count in self._in_use(provider, account, region)
-            if machine_type.quota == quota
-        )
+        in_use = self._in_use(provider, account, None if quota == ALL_GPUS else region)
+        return sum(dict(machine_type.quotas).get(quota, 0) * count for machine_type, count in in_use)
 
     def price(self, machine_type: MachineType) -> Decimal:
         """US dollars per instance-hour."""
@@ -138,7 +135,7 @@ class Market:
         scope = (holding.provider, holding.account, holding.region)
         return [i for i in self.instances(*scope) if i.ended is None and i.holding == holding.id]
 
-    def used_counts(self, provider: ProviderName, account: str, region: str) -> dict[str, int]:
+    def used_counts(self, provider: ProviderName, account: str, region: str | None) -> dict[str, int]:
         """Running consumers by reservation id; those without any are left out."""
         return Counter(
             i.holding for i in self.instances(provider, account, region) if i.ended is None and i.holding is not None
@@ -317,10 +314,11 @@ class Market:
         machine_type = self.catalogue.find(pool.provider, pool.region, pool.machine_type)
         if machine_type is None or pool.zone not in machine_type.zones:
             raise NotSold(f"{pool.machine_type} in {pool.zone or pool.region}")
-        used = self.quota_used(pool.provider, account, pool.region, machine_type.quota)
-        limit = self.quota_limit(pool.provider, account, pool.region, machine_type.quota)
-        if limit is not None and used + machine_type.quota_units * count > limit:
-            raise OverQuota(machine_type.quota, limit, used)
+        for quota, units in machine_type.quotas:
+            used = self.quota_used(pool.provider, account, pool.region, quota)
+            limit = self.quota_limit(pool.provider, account, pool.region, quota)
+            if limit is not None and used + units * count > limit:
+                raise OverQuota(quota, limit, used)
         if count > self.free(pool):
             raise OutOfCapacity(f"{count} x {pool.machine_type} in {pool.zone or pool.region}")
 
@@ -335,13 +333,13 @@ class Market:
         used = Counter(i.holding for i in self._running() if i.pool == pool)
         return sum(max(h.count, used.pop(h.id, 0)) for h in held) + used.total()
 
-    def _in_use(self, provider: ProviderName, account: str, region: str) -> Iterator[tuple[MachineType, int]]:
+    def _in_use(self, provider: ProviderName, account: str, region: str | None) -> Iterator[tuple[MachineType, int]]:
         held = [h for h in self.state.holdings if h.state.live and _within(h, provider, account, region)]
         inside, used = {h.id for h in held}, self.used_counts(provider, account, region)
-        counts = [(h.machine_type, max(h.count, used.get(h.id, 0))) for h in held]
+        counts = [(h.region, h.machine_type, max(h.count, used.get(h.id, 0))) for h in held]
         running = (i for i in self._running() if _within(i, provider, account, region) and i.holding not in inside)
-        for name, count in [*counts, *((i.machine_type, 1) for i in running)]:
-            if machine_type := self.catalogue.find(provider, region, name):
+        for where, name, count in [*counts, *((i.region, i.machine_type, 1) for i in running)]:
+            if machine_type := self.catalogue.find(provider, where, name):
                 yield machine_type, count
 
     def _running(self) -> Iterator[Instance]:

@@ -41,6 +41,9 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     denied: tuple[int, str]
     quota: tuple[str, int]
     """Name of the quota that `machine_type` counts against, and how much of it one instance takes."""
+    shared: tuple[tuple[str, int, Place, str], ...]
+    """Quotas that other purchases draw on too: name, how much of it one `machine_type` takes, and the place and type
+    of another that takes of it."""
     full: str
     """What the cloud says when there is no capacity."""
     foreign: Callable[[Sandbox], str]

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from providers.base import Capabilities, ProviderError
+from broker.model.offer import Allowance
+from broker.model.place import Place
+from providers.base import Capabilities, ProviderError, QuotaExceeded
 from providers.sandbox.faults import FaultKind
+from providers.sandbox.terms import QuotaRule
 from tests.contract.cloud import Bench
 
 QUESTIONS = tuple(name for name in Capabilities.__struct_fields__ if name != "max_count")
@@ -56,6 +59,41 @@ def test_quotas_count_what_is_held(bench: Bench) -> None:
 
     if name in before:
         assert (before[name].used, after[name].used) == (0, 2 * units)
+
+
+def test_what_others_draw_on_too_is_one_quota_to_all_of_them(bench: Bench) -> None:
+    for number, (name, units, place, machine_type) in enumerate(bench.cloud.shared):
+        bench.sandbox.market.set_quota(QuotaRule(provider=place.scope.provider, quota=name, limit=10 * units))
+        before, others = _allowance(bench, name, place, machine_type)
+        assert (before.per_instance, others.quota, others.left) == (units, before.quota, before.left)
+
+        bench.provider.reserve(bench.reserve_request(f"k{number}", 2, place=place, machine_type=machine_type))
+
+        after, _ = _allowance(bench, name, place, machine_type)
+        assert before.left - after.left == 2 * others.per_instance
+
+
+def _allowance(bench: Bench, name: str, place: Place, machine_type: str) -> tuple[Allowance, Allowance]:
+    """What a quota leaves as the cloud's own type sees it, and as another does."""
+    sought = ((bench.cloud.place, bench.cloud.machine_type), (place, machine_type))
+    offers = {
+        (offer.place, offer.shape.machine_type): offer
+        for scope in {bench.cloud.place.scope, place.scope}
+        for offer in bench.provider.offers(scope)
+    }
+    one, other = (
+        next(a for a in offers[key].allowances if a.quota.lower().endswith(f"/{name.lower()}")) for key in sought
+    )
+    return one, other
+
+
+def test_more_than_a_shared_quota_leaves_is_refused_there(bench: Bench) -> None:
+    """What makes planning within it worth while."""
+    for number, (name, units, place, machine_type) in enumerate(bench.cloud.shared):
+        bench.sandbox.market.set_quota(QuotaRule(provider=place.scope.provider, quota=name, limit=2 * units))
+        bench.provider.reserve(bench.reserve_request(f"{number}a", 1, place=place, machine_type=machine_type))
+        with pytest.raises(QuotaExceeded):
+            bench.provider.reserve(bench.reserve_request(f"{number}b", 2))
 
 
 def test_how_to_use_it_names_it_and_calls_nothing(bench: Bench) -> None:

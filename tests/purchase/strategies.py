@@ -1,12 +1,14 @@
 """Random small worlds for the promises of deciding."""
 
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 from hypothesis import strategies as st
 
 from broker.model.job import Job, JobState
-from broker.model.offer import Offer, Shape
+from broker.model.offer import Allowance, Offer, Shape, instances_left
+from broker.model.place import Place
 from broker.model.policy import Guards, OwnNodes, Policy, Pool, Tenant
 from broker.model.reservation import Owner, Reservation, ReservationState
 from broker.model.snapshot import Idle, Snapshot, Trust
@@ -83,6 +85,15 @@ def reservations(draw: st.DrawFn, number: int = 0) -> Reservation:
 
 
 @st.composite
+def quotas(draw: st.DrawFn, place: Place, shape: Shape) -> dict[str, Any]:
+    """None, or a family's that its types share, or that and one of all regions, as read at instants of their own."""
+    family = Allowance(f"{place.scope}/family", draw(st.sampled_from([0, 7, 8, 24])), shape.gpus)
+    everywhere = Allowance(f"{place.scope.provider}/everywhere", draw(st.sampled_from([4, 16, 20])), shape.gpus)
+    allowances = draw(st.sampled_from([(), (), (family,), (family, everywhere)]))
+    return {"allowances": allowances, "quota_left": instances_left(allowances)}
+
+
+@st.composite
 def offers(draw: st.DrawFn) -> tuple[Offer, ...]:
     wanted = draw(st.lists(st.tuples(places, shapes), unique=True, max_size=8))
     return tuple(
@@ -90,7 +101,7 @@ def offers(draw: st.DrawFn) -> tuple[Offer, ...]:
             place,
             shape,
             draw(st.sampled_from(["1", "7.5", "40", "88", None])),
-            quota_left=draw(st.sampled_from([None, None, 0, 1, 3])),
+            **draw(quotas(place, shape)),
             max_count=draw(st.sampled_from([1000, 1000, 2])),
         )
         for place, shape in wanted
@@ -104,7 +115,7 @@ def snapshots(draw: st.DrawFn, *, complete: bool = False, unlimited: bool = Fals
     held_ones = [draw(reservations(number)) for number in range(draw(st.integers(0, 5)))]
     sold = draw(offers())
     if unlimited:
-        sold = tuple(msgspec.structs.replace(one, quota_left=None, max_count=1000) for one in sold)
+        sold = tuple(msgspec.structs.replace(one, quota_left=None, allowances=(), max_count=1000) for one in sold)
     trusts = st.just(Trust.COMPLETE) if complete else st.sampled_from([Trust.COMPLETE, Trust.COMPLETE, *Trust])
     return Snapshot(
         now=NOW,

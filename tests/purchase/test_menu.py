@@ -1,10 +1,29 @@
 import msgspec
 
-from broker.model.place import Place
+from broker.model.offer import Allowance
+from broker.model.place import Place, Scope
 from broker.model.policy import PlaceRule
 from broker.model.snapshot import Cooling
 from broker.purchase.decide import decide
-from tests.purchase.worlds import GCP, GCP_BIG, H100, MINUTE, NOW, bought, job, offer, policy, price, world
+from tests.purchase.worlds import (
+    AWS,
+    BIG,
+    CENTRAL,
+    EAST_A,
+    EAST_B,
+    GCP,
+    GCP_BIG,
+    H100,
+    MINUTE,
+    NOW,
+    ONE,
+    bought,
+    job,
+    offer,
+    policy,
+    price,
+    world,
+)
 
 
 def test_of_equal_offers_the_zone_that_the_cloud_named_when_another_was_full_is_tried_next() -> None:
@@ -25,3 +44,25 @@ def test_a_hint_is_no_reason_to_pay_more_or_to_leave_the_pools_places_and_ends_w
     assert bought(decide(world(job(), offers=(full, other, named), cooling=cooling), only)) == [("us-central1-b", 1)]
     over = (msgspec.structs.replace(cooling[0], until=NOW),)
     assert bought(decide(world(job(), offers=(other, named), cooling=over), policy())) == [("us-central1-b", 1)]
+
+
+def test_machine_types_of_one_family_draw_on_one_quota() -> None:
+    """192 + 4 x 16 vCPUs would be one instance of each type; 200 are left."""
+    large, small = (
+        offer(place, shape, usd, allowances=(Allowance(f"{AWS}/L-417A185B", 200, shape.vcpus),))
+        for place, shape, usd in ((EAST_A, BIG, "40"), (EAST_B, ONE, "6"))
+    )
+    jobs = (job("wide", gpus=8, nodes=1, gpus_per_node=8), job("small", gpus=1, nodes=1, gpus_per_node=1))
+    plan = decide(world(*jobs, offers=(large, small)), policy())
+    assert bought(plan) == [("us-east-1a", 1)]
+    (short,) = plan.shortfalls
+    assert short.jobs == ("small",) and "quota aws/main/us-east-1/L-417A185B leaves 0 instances" in short.reason.text
+
+
+def test_a_quota_of_all_regions_is_drawn_on_in_each() -> None:
+    europe = Place(Scope(GCP.provider, GCP.account, "europe-west4"), "europe-west4-a")
+    everywhere = Allowance("gcp/proj/GPUS_ALL_REGIONS", 12, 8)
+    offers = tuple(offer(place, GCP_BIG, "88", allowances=(everywhere,), max_count=1) for place in (CENTRAL, europe))
+    plan = decide(world(job("a"), job("b"), offers=offers), policy())
+    assert len(bought(plan)) == 1
+    assert [short.gpus for short in plan.shortfalls] == [8]

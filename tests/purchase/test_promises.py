@@ -77,6 +77,27 @@ def test_nothing_is_bought_without_a_price_a_complete_listing_or_a_whole_gpu(see
         assert f"{action.request.place.scope}/{action.request.place.zone}/{_type(action)}/on-demand" in priced
 
 
+def _drawn(seen: Snapshot, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
+    """By quota: what the plan's purchases take of it, and the least that was seen to be left."""
+    offers = {one.id: one for view in seen.scopes for one in view.offers}
+    left: dict[str, int] = {}
+    for allowance in (allowance for one in offers.values() for allowance in one.allowances):
+        left[allowance.quota] = min(allowance.left, left.get(allowance.quota, allowance.left))
+    taken = dict.fromkeys(left, 0)
+    for action in purchases(plan):
+        place = action.request.place
+        for allowance in offers[f"{place.scope}/{place.zone}/{_type(action)}/on-demand"].allowances:
+            taken[allowance.quota] += allowance.per_instance * added(action)
+    return taken, left
+
+
+@Examples
+@given(some.snapshots(complete=True), some.policies())
+def test_a_plan_takes_no_more_of_any_quota_than_is_left(seen: Snapshot, rules: Policy) -> None:
+    taken, left = _drawn(seen, decide(seen, rules))
+    assert all(taken[quota] <= left[quota] for quota in left)
+
+
 @Examples
 @given(some.snapshots(), some.policies())
 def test_only_what_bears_our_lineage_is_changed_and_the_protected_never_shrinks(seen: Snapshot, rules: Policy) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.job import Job, JobState
-from broker.model.offer import Offer, Price, Shape
+from broker.model.offer import Allowance, Offer, Price, Shape
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.plan import Action, Plan, Release, Reserve, Resize
 from broker.model.policy import PlaceRule, Policy, Pool
@@ -39,7 +39,11 @@ def price(usd: str, *, age_days: int = 10) -> Price:
 
 
 def offer(place: Place = EAST_A, shape: Shape = BIG, usd: str | None = "40", **given: Any) -> Offer:
+    """`quota_left` instances by a quota of that machine type alone, unless `allowances` say more."""
     given.setdefault("end_settable", place.scope.provider is ProviderName.AWS)
+    left = given.get("quota_left")
+    own = () if left is None else (Allowance(f"{place.scope}/{shape.machine_type}", left, 1),)
+    given.setdefault("allowances", own)
     return Offer(place=place, shape=shape, price=None if usd is None else price(usd), **given)
 
 

@@ -51,6 +51,7 @@ CLOUD = Cloud(
     state="state",
     denied=(403, "UnauthorizedOperation"),
     quota=("L-417A185B", 192),
+    shared=(("L-417A185B", 192, Place(EAST, "us-east-1b", "use1-az2"), "p4d.24xlarge"),),
     full="InsufficientInstanceCapacity",
     foreign=foreign,
     cannot=frozenset({"parks_at_zero", "states_billing_end"}),

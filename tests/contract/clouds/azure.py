@@ -53,6 +53,10 @@ CLOUD = Cloud(
     state="provisioningState",
     denied=(403, "AuthorizationFailed"),
     quota=("standardNDSH100v5Family", 96),
+    shared=(
+        ("cores", 96, Place(EAST, "2"), "Standard_NC24ads_A100_v4"),
+        ("standardNDSH100v5Family", 96, Place(EAST, "2"), "Standard_ND96isr_H100_v5"),
+    ),
     full="AllocationFailed",
     foreign=foreign,
     cannot=frozenset({"end_settable", "states_billing_start", "states_billing_end"}),

@@ -50,6 +50,7 @@ CLOUD = Cloud(
     state="status",
     denied=(403, "forbidden"),
     quota=("NVIDIA_H100_GPUS", 8),
+    shared=(("GPUS_ALL_REGIONS", 8, Place(EUROPE, "europe-west4-b"), "g2-standard-24"),),
     full="ZONE_RESOURCE_POOL_EXHAUSTED",
     foreign=foreign,
     cannot=frozenset({"end_settable", "tags", "parks_at_zero", "states_billing_end"}),

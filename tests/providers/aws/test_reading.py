@@ -9,7 +9,7 @@ from botocore.session import get_session
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.model.offer import Shape
+from broker.model.offer import Shape, instances_left
 from broker.model.reservation import Owner, Reservation, ReservationState
 from providers.aws import quotas, reading
 from providers.aws.changes import as_asked
@@ -142,7 +142,7 @@ def type_info(name: str, **rest: Any) -> dict[str, Any]:
     return {"InstanceType": name, "GpuInfo": {"Gpus": [gpu]}, "VCpuInfo": {"DefaultVCpus": 192}, **rest}
 
 
-def offers(*types: dict[str, Any], left: dict[str, int] | None = None) -> list[Any]:
+def offers(*types: dict[str, Any], left: quotas.Left | None = None) -> list[Any]:
     sold = {"us-east-1a": {raw["InstanceType"] for raw in types}}
     return reading.offers([PLACE], sold, types, left or {})
 
@@ -171,7 +171,12 @@ def test_what_the_quota_leaves_is_in_instances() -> None:
         Quota(scope=SCOPE, name="L-DB2E81BA", unit="vcpus", limit=None, used=0),
     )
     vcpus = {"p5.48xlarge": 192, "p5.4xlarge": 16, "g6.xlarge": 4}
-    assert quotas.left(limits, vcpus) == {"p5.48xlarge": 1, "p5.4xlarge": 18}
+    left = quotas.left(limits, vcpus)
+    assert {name: instances_left(allowances) for name, allowances in left.items()} == {
+        "p5.48xlarge": 1,
+        "p5.4xlarge": 18,
+    }
+    assert {one.quota for allowances in left.values() for one in allowances} == {f"{SCOPE}/L-417A185B"}
 
 
 # -- how to use it
