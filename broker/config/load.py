@@ -89,7 +89,10 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
     providers = clouds.providers(reader, document, sandbox)
     return Config(
         path=path,
-        queues=tuple(_queue(path.parent, fields) for _, _, fields in reader.many(schema.QUEUE, document, "")),
+        queues=tuple(
+            _queue(path.parent, fields | {"gpu_aliases": _gpu_aliases(reader, top)})
+            for _, _, fields in reader.many(schema.QUEUE, document, "")
+        ),
         policy=_policy(reader, document, top, providers),
         providers=providers,
         state=located("state"),
@@ -145,6 +148,12 @@ def _lowered_only(reader: Reader, document: dict[str, Any], limit: Decimal | Non
 def _queue(base: Path, fields: dict[str, Any]) -> QueueSource:
     files = tuple(base / Path(name).expanduser() for name in fields["files"])
     return QueueSource(**(fields | {"files": files}))
+
+
+def _gpu_aliases(reader: Reader, top: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """By lower-case name; what they mean must be a model that we know."""
+    given = top["gpu_aliases"]
+    return tuple((name.lower(), _gpu_model(reader, f"gpu_aliases.{name}", model)) for name, model in given)
 
 
 def _pool(reader: Reader, path: str, raw: Any, fields: dict[str, Any], anywhere: tuple[PlaceRule, ...]) -> Pool:

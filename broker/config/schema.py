@@ -283,6 +283,7 @@ TOP = Section(
         Key("freeze_file", values.text, "while this file exists, nothing is bought, changed or released", "FREEZE"),
         Key("lock_timeout", values.duration, "how long to wait for another run", values.duration("30s")),
         Key("protect", values.texts, "ids of reservations that are never changed or released", ()),
+        Key("gpu_aliases", values.pairs(values.text), "your own names of GPUs in queues, and the models they mean", ()),
     ),
     (QUEUE, POOL, TENANT, SCHEDULE, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
 )

@@ -34,7 +34,8 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     `pools` are those whose demand the source tells (empty: all): while it cannot be read, they are not known.
     `timezone` is for times that carry none; without it such times are refused. `max_age` bounds how old the source's
     own word may be, `timeout` how long a command or service may take, `max_bytes` how much is read. `precedence`: of
-    two sources that report the same job the higher one is believed, and the earlier one among equals.
+    two sources that report the same job the higher one is believed, and the earlier one among equals. `gpu_aliases`:
+    lower-case names of GPUs -> models; they are the configuration's, the same for all sources.
     """
 
     name: str
@@ -51,6 +52,7 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = 256 * 2**20
     precedence: int = 0
     procs_per_gpu: int = 0
+    gpu_aliases: tuple[tuple[str, str], ...] = ()
 
 
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from broker.model.gpu import normalise
 from broker.model.job import Job, JobState
 from broker.queues import words
+from broker.queues.gpu_names import named
 from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment
 
@@ -138,10 +138,13 @@ def _gpus(get: "_Getter") -> int:
 
 
 def _model(written: str | None) -> str | None:
-    """A name that is new to us stays as it is: it is a model, only not one that any pool serves."""
+    """A name that is new to us stays as it is: it is a model, only not one that any pool serves. Raises Unwanted."""
     if written is None or written.lower() in ("any", "gpu"):
         return None
-    return normalise(written) or written.lower()
+    found = named(written)
+    if found.piece:
+        raise Unwanted("asks for a fraction of a GPU")
+    return found.model or written.lower()
 
 
 def _per_node(gpus: int, nodes: int | None) -> int | None:

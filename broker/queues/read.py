@@ -14,6 +14,7 @@ from broker.model.snapshot import SourceView, Trust
 from broker.observe.side_by_side import side_by_side
 from broker.queues import encoding, fetch, http
 from broker.queues.fetch import Fetched
+from broker.queues.gpu_names import renamed, unknown_among
 from broker.queues.parsed import Context, Parsed, Unreadable
 from broker.queues.registry import FORMATS, Detected, detect
 
@@ -36,7 +37,7 @@ def read_source(source: QueueSource, clock: Clock, wall: Clock = _WALL) -> Sourc
     """Never raises for anything that is wrong with the source."""
     try:
         parts = [_part(source, raw, ref) for raw, ref in _fetched(source, clock, wall)]
-        return _view(source, _joined(parts), clock.now())
+        return _view(source, _with_models(source, _joined(parts)), clock.now())
     except Unreadable as why:
         return unknown(source, str(why))
 
@@ -130,6 +131,20 @@ def _joined(parts: Sequence[Parsed]) -> Parsed:
             as_of=min((part.as_of, whole.as_of), key=lambda at: (at is not None, at)),
         )
     return whole
+
+
+def _with_models(source: QueueSource, parsed: Parsed) -> Parsed:
+    """GPU models by the user's own names; those that are new to us are listed, for no pool serves them."""
+    aliases = dict(source.gpu_aliases)
+    parsed.jobs = [_with_model(job, renamed(job.gpu_model, aliases)) for job in parsed.jobs]
+    new = unknown_among(job.gpu_model for job in parsed.jobs)
+    if new:
+        parsed.note(f"GPU models not known: {', '.join(new[:8])}; say what they are in [gpu_aliases]")
+    return parsed
+
+
+def _with_model(job: Job, model: str | None) -> Job:
+    return job if model == job.gpu_model else msgspec.structs.replace(job, gpu_model=model)
 
 
 def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:

@@ -12,6 +12,7 @@ _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _BRACKETS = re.compile(r"\([^()]*\)")
 _COUNT = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
+_SHARED = re.compile(r"\b(?:shard|mps)(?::[^:=,]*)?[:=](\d{1,9})")
 
 
 class Gpus(msgspec.Struct, frozen=True):
@@ -28,16 +29,23 @@ def gpus(text: str | None) -> Gpus:
 
     Raises Unfit for a GPU entry that cannot be understood: it must not be taken for none.
     """
-    if not text or "gpu" not in text.lower():
-        return Gpus()
+    lowered = text.lower() if text else ""
+    if "gpu" not in lowered:
+        return Gpus(fractions=_shared(lowered))
     total, typed = 0, dict[str, int]()
-    for item in _BRACKETS.sub("", text).split(","):
+    for item in _BRACKETS.sub("", lowered).split(","):
         name, count = _item(item.strip())
         if name is None:
             total += count
         elif name:
             typed[name] = typed.get(name, 0) + count
-    return _summed(total, typed)
+    found = _summed(total, typed)
+    return found if found.count or found.fractions else Gpus(fractions=_shared(lowered))
+
+
+def _shared(text: str) -> int:
+    """Shards and MPS: parts of GPUs that are asked for without whole ones."""
+    return sum(int(count) for count in _SHARED.findall(text))
 
 
 def _item(item: str) -> tuple[str | None, int]:

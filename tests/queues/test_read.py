@@ -9,6 +9,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from broker.clock import FixedClock
@@ -240,3 +241,21 @@ def test_the_format_is_found_out_with_a_reason(tmp_path: Path) -> None:
     ):
         found = detected(written(tmp_path, content), CLOCK)
         assert found.name == name and found.why
+
+
+def test_own_gpu_names_are_understood_and_new_ones_listed(tmp_path: Path) -> None:
+    head = "id,submit,gpus,gpu_type\n"
+    rows = [f"{number},2026-03-04T08:00:00Z,8,{name}\n" for number, name in enumerate(("Big", "a100", "brandnew"), 1)]
+    source = written(tmp_path, head + "".join(rows))
+    aliases = (("big", "h100"), ("a100", "a100-80gb"))
+    found = view(msgspec.structs.replace(source, gpu_aliases=aliases))
+    assert [job.gpu_model for job in found.jobs] == ["h100", "a100-80gb", "brandnew"]
+    assert found.problems == ("queue q: GPU models not known: brandnew; say what they are in [gpu_aliases]",)
+
+
+def test_a_machine_type_or_a_piece_may_stand_where_a_model_stands(tmp_path: Path) -> None:
+    head = "id,submit,gpus,gpu_type\n"
+    rows = [f"{number},2026-03-04T08:00:00Z,8,{name}\n" for number, name in enumerate(("ml.p5.48xlarge", "1g.5gb"), 1)]
+    found = view(written(tmp_path, head + "".join(rows)))
+    assert [job.gpu_model for job in found.jobs] == ["h100"]
+    assert found.dropped == 1
