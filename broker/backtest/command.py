@@ -2,36 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from broker.backtest import policies
+from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.entitlements import from_concurrency
-from broker.backtest.fifo import pooled_starts
-from broker.backtest.hourly import HOUR_S, Outcome, Setting, replay_sia
-from broker.backtest.metrics import Comparison
-from broker.backtest.protocols import (
-    ABLATIONS,
-    Case,
-    Knobs,
-    ablate,
-    case_of,
-    covering,
-    learned,
-    run_adaptive_naive,
-    run_fixed,
-    run_moving,
-    run_naive_mean,
-    run_naive_on,
-)
+from broker.backtest.hourly import Setting
+from broker.backtest.policies import Policy, Task, carry_out
+from broker.backtest.protocols import Case, Knobs, case_of, run_fixed
 from broker.backtest.readers import read_trace
 from broker.backtest.synthetic import synthesise
-from broker.backtest.trace import Floats, Trace
+from broker.backtest.trace import Trace
 from broker.errors import InputError, UsageError
 from broker.sia.state import Rules
 
-_BISECTIONS = 6
+_SEED = "sia, seed "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,40 +40,8 @@ class Options:
     fixed_capacity: bool = False
     ablations: bool = False
     seeds: int = 1
+    jobs: int = 1
     knobs: Knobs = field(default_factory=Knobs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """`seeds` holds (latency ratio, P(> 1.1), cost) of each seed beyond the first."""
-
-    comparison: Comparison
-    cost_vs_static: float
-    outcome: Outcome | None
-    end: Floats
-    seeds: tuple[tuple[float, float, float], ...] = ()
-
-    def figures(self) -> dict[str, Any]:
-        """As they appear in JSON."""
-        judged, outcome = self.comparison, self.outcome
-        over = {f"p_slowdown_over_{x:g}".replace(".", "_"): p for x, p in judged.p_slowdown_over.items()}
-        return {
-            "mean_latency_s": judged.mean_latency_s,
-            "latency_ratio": judged.latency_ratio,
-            "mean_ratio": judged.mean_ratio,
-            "geometric_mean_ratio": judged.geometric_mean_ratio,
-            "cost_vs_static": self.cost_vs_static,
-            **over,
-            "largest_lag_s": judged.largest_delay_s,
-            "preemptions": outcome.preemptions if outcome else 0,
-            "lost_gpu_hours": outcome.lost_gpu_s / HOUR_S if outcome else 0.0,
-            "stockout_hours": outcome.short_s / HOUR_S if outcome else 0.0,
-            "held_gpu_hours_after_last_submit": outcome.held_after_s / HOUR_S if outcome else 0.0,
-            "slowdown_quantiles": {f"{q:g}": value for q, value in judged.slowdown_quantiles.items()},
-            "jobs": judged.jobs,
-            "jobs_left_out": judged.left_out,
-            "seeds": [{"latency_ratio": r, "p_slowdown_over_1_1": p, "cost_vs_static": c} for r, p, c in self.seeds],
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +63,7 @@ class Backtest:
             "recorded_mean_wait_s": self.recorded_wait_s,
             "static_mean_wait_s": self.static_wait_s,
             "policies": {name: policy.figures() for name, policy in self.policies.items()},
+            "ablations": {key_of(n): what for n, what in ABLATIONS.items() if key_of(n) in self.policies},
         }
 
 
@@ -163,70 +121,55 @@ def _entitlements(trace: Trace, options: Options) -> Any:
 
 
 def _policies(case: Case, setting: Setting, options: Options, tell: Callable[[str], None]) -> dict[str, Policy]:
-    tell("static")
-    policies = {"static": _of_end(case, case.static_end)}
-    tell("sia")
-    run = run_fixed if options.fixed_capacity else lambda c, s: run_moving(c, s, options.knobs)
-    first = run(case, setting)
-    others = [run(case, replace(setting, seed=seed)) for seed in range(1, options.seeds)]
-    seeds = tuple((case.judge(o).latency_ratio, case.judge(o).p_slowdown_over[1.1], case.cost(o)) for o in others)
-    policies["sia"] = replace(_of(case, first), seeds=seeds)
-    tell("naive")
-    naive = pooled_starts(case.trace, case.total) + case.trace.duration_s
-    policies["naive_fifo"] = _of_end(case, naive)
-    policies["naive_same_mean"] = _of(case, run_naive_mean(case, setting, first))
-    if not options.fixed_capacity:
-        policies["naive_same_curve"] = _of(case, run_naive_on(case, setting, first))
-        policies["naive_adaptive"] = _of(case, _adaptive_at(case, setting, case.cost(first)))
-        tell("sia with known durations")
-        policies["sia_oracle_durations"] = _of(case, _oracle(case, setting, options.knobs))
-    for name in ABLATIONS if options.ablations else ():
-        tell(name)
-        policies[name.replace(" ", "_").replace("-", "_")] = _of(case, ablate(case, name, setting, options.knobs))
-    return policies
-
-
-def _of(case: Case, outcome: Outcome) -> Policy:
-    return Policy(comparison=case.judge(outcome), cost_vs_static=case.cost(outcome), outcome=outcome, end=outcome.end)
-
-
-def _of_end(case: Case, end: Floats) -> Policy:
-    """All that is promised is held throughout."""
-    idle = Outcome(
-        start=end - case.trace.duration_s,
-        end=end,
-        curve=[],
-        held_s=case.total * case.span_s,
-        used_s=0.0,
-        held_after_s=0.0,
-        preemptions=0,
-        resizes=0,
-        lost_gpu_s=0.0,
-        short_s=0.0,
-        largest_lag_s=0.0,
-        sensitive=0,
-        missed=0,
+    first = carry_out(_independent(case, setting, options), options.jobs, tell)
+    seeds = [first.pop(f"{_SEED}{seed}") for seed in range(1, options.seeds)]
+    first["sia"] = replace(
+        first["sia"],
+        seeds=tuple((p.comparison.latency_ratio, p.comparison.p_slowdown_over[1.1], p.cost_vs_static) for p in seeds),
     )
-    return Policy(comparison=case.judge(idle), cost_vs_static=1.0, outcome=None, end=end)
+    return first | carry_out(_beside(case, setting, options, first["sia"]), options.jobs, tell)
 
 
-def _adaptive_at(case: Case, setting: Setting, cost: float) -> Outcome:
-    """Adaptive NAIVE at (nearly) a given cost: its quantile is searched by bisection, at most at that cost."""
-    low, high = 0.0, 1.0
-    best = run_adaptive_naive(case, setting, Knobs(quantile=low))
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        outcome = run_adaptive_naive(case, setting, Knobs(quantile=middle))
-        if case.cost(outcome) <= cost:
-            low, best = middle, outcome
-        else:
-            high = middle
-    return best
+def _independent(case: Case, setting: Setting, options: Options) -> dict[str, Task]:
+    """Those that need no other's outcome."""
+    tasks: dict[str, Task] = {
+        "static": partial(policies.static, case),
+        "static_easy": partial(policies.static_easy, case),
+        "sia": partial(_sia, case, setting, options),
+        "naive_fifo": partial(policies.naive_fifo, case),
+        "naive_sjf": partial(policies.naive_sjf, case),
+    }
+    tasks |= {f"{_SEED}{k}": partial(_sia, case, replace(setting, seed=k), options) for k in range(1, options.seeds)}
+    if not options.fixed_capacity:
+        tasks |= {
+            "sia_oracle_durations": partial(policies.sia_oracle_durations, case, setting, options.knobs),
+            "sia_oracle": partial(policies.sia_oracle, case, setting, options.knobs),
+            "clairvoyant": partial(policies.clairvoyant, case),
+        }
+    elastic_only = {"resizes without credit"} if setting.elastic == 1 else set()
+    for name in (name for name in ABLATIONS if options.ablations and name not in elastic_only):
+        tasks[key_of(name)] = partial(ablate, case, name, setting, options.knobs)
+    return tasks
 
 
-def _oracle(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
-    """Durations known in advance rank the loans; capacity as always."""
+def _beside(case: Case, setting: Setting, options: Options, sia: Policy) -> dict[str, Task]:
+    """Naive sharing with as much as SIA held."""
+    if sia.outcome is None:
+        raise ValueError("SIA was not replayed")
+    tasks: dict[str, Task] = {"naive_same_mean": partial(policies.naive_same_mean, case, setting, sia.outcome)}
+    if not options.fixed_capacity:
+        tasks |= {
+            "naive_same_curve": partial(policies.naive_same_curve, case, setting, sia.outcome),
+            "naive_adaptive": partial(policies.naive_adaptive, case, setting, sia.cost_vs_static),
+        }
+    return tasks
 
-    rule, advise = covering(case, knobs, case.total), learned(case, setting.rules, knobs.alpha)
-    known = case.trace.duration_s
-    return replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, known, known)
+
+def _sia(case: Case, setting: Setting, options: Options) -> Policy:
+    if options.fixed_capacity:
+        return policies.of(case, run_fixed(case, setting))
+    return policies.sia_moving(case, setting, options.knobs)
+
+
+def key_of(ablation: str) -> str:
+    return ablation.replace(" ", "_").replace("-", "_")

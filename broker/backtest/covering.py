@@ -18,6 +18,8 @@ class Rises:
     levels: list[int] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
     rises: deque[int] = field(default_factory=deque)
+    error: float = 1.0  # what is expected is too much or too little by this factor, at random: for ablations
+    seed: int = 0
 
     def see(self, level: int, peak: int) -> None:
         """`peak` is the largest level since the last call."""
@@ -30,7 +32,11 @@ class Rises:
             self.rises.popleft()
 
     def expected(self) -> float:
-        return float(np.quantile(self.rises, self.quantile)) if self.rises else 0.0
+        expected = float(np.quantile(self.rises, self.quantile)) if self.rises else 0.0
+        if self.error == 1.0:
+            return expected
+        chance = np.random.default_rng((self.seed, len(self.levels)))
+        return expected * (self.error if chance.random() < 0.5 else 1.0 / self.error)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,8 +5,10 @@ from html import escape
 
 import numpy as np
 
+from broker.backtest.ablations import ABLATIONS
 from broker.backtest.analysis import StaticUse
-from broker.backtest.command import Backtest, Policy
+from broker.backtest.command import Backtest, key_of
+from broker.backtest.policies import Policy
 from broker.backtest.trace import Floats
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 60, 40
@@ -56,6 +58,8 @@ def _remarks(found: Backtest) -> list[str]:
     sia = found.policies["sia"].outcome
     if sia is not None and sia.short_s > 0:
         remarks.append(f"Claims exceeded capacity for {sia.short_s / 3600:.1f} h: there the bound is not promised.")
+    ablated = {key_of(name): what for name, what in ABLATIONS.items()}
+    remarks += [f"{name}: {what}" for name, what in ablated.items() if name in found.policies]
     remarks += [f"{count} rows {reason}" for reason, count in found.notes.items()]
     return remarks
 
@@ -75,6 +79,8 @@ def as_html(found: Backtest, frontier: Sequence[tuple[str, float, float]] = ()) 
     reference = found.case.static_end - submit
     latency, slowdown = [], []
     for name, policy in found.policies.items():
+        if not policy.plotted:
+            continue
         seconds = policy.end - submit
         good = np.isfinite(seconds) & np.isfinite(reference) & (reference > 0)
         latency.append(_beyond(name, seconds[good]))
@@ -101,7 +107,7 @@ def _beyond(name: str, values: Floats) -> Line:
 def _capacity(found: Backtest) -> list[Line]:
     lines = []
     for name, policy in found.policies.items():
-        if policy.outcome is None or len(policy.outcome.curve) < 3:
+        if not policy.plotted or policy.outcome is None or len(policy.outcome.curve) < 3:
             continue
         time, held = np.array(policy.outcome.curve).T
         lines.append((name, time[1:] / 86_400, np.diff(held) / np.diff(time)))

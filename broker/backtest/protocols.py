@@ -10,8 +10,8 @@ from broker.backtest.entitlements import from_concurrency, from_offered_load
 from broker.backtest.fifo import static_starts
 from broker.backtest.hourly import HOUR_S, CapacityRule, Outcome, Setting, replay_naive, replay_sia
 from broker.backtest.metrics import Comparison, compare
+from broker.backtest.predicted import wrong_by
 from broker.backtest.trace import Floats, Ints, Trace
-from broker.sia.columns import GUARD
 from broker.sia.holdback import HoldBack
 from broker.sia.state import Rules
 
@@ -28,6 +28,8 @@ class Knobs:
     share: float = 0.9
     alpha: float = 0.003
     learned_hold: bool = True
+    durations: str = "none"  # what ranks loans: none, known, submit
+    wrong_by: float = 1.0  # forecasts are too high or too low by this factor, at random
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,10 @@ class Case:
         return outcome.held_s / (self.total * self.span_s)
 
     def judge(self, outcome: Outcome) -> Comparison:
-        return compare(self.trace.submit_s, self.static_end, outcome.end)
+        return self.judge_ends(outcome.end)
+
+    def judge_ends(self, end: Floats) -> Comparison:
+        return compare(self.trace.submit_s, self.static_end, end)
 
     def judge_halves(self, outcome: Outcome) -> tuple[Comparison, Comparison]:
         """First and second half of the jobs."""
@@ -82,7 +87,19 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
     advise = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
-    return replay_sia(case.trace, case.entitlements, case.total, setting, covering(case, knobs, case.total), advise)
+    rule, (typical, quick) = covering(case, knobs, case.total, setting.seed), _durations(case, knobs, setting.seed)
+    return replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, typical, quick)
+
+
+def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floats | None]:
+    """What is said of each job's duration in advance: typical, and quick."""
+    duration = case.trace.duration_s
+    if knobs.wrong_by != 1.0:
+        wrong = wrong_by(duration, knobs.wrong_by, seed)
+        return wrong, wrong
+    if knobs.durations == "known":
+        return duration, duration
+    return (case.trace.submit_s if knobs.durations == "submit" else None), None
 
 
 def run_fixed(case: Case, setting: Setting, alpha: float = 0.001) -> Outcome:
@@ -105,49 +122,11 @@ def run_naive_mean(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
     return replay_naive(case.trace, int(case.cost(outcome) * case.total), setting)
 
 
-def covering(case: Case, knobs: Knobs, most: int) -> CapacityRule:
-    rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days)
+def covering(case: Case, knobs: Knobs, most: int, seed: int = 0) -> CapacityRule:
+    rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days, error=knobs.wrong_by, seed=seed)
     return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
 
 
 def learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
     windows = max(1, round(HOUR_S / max(rules.reclaim_s, 1.0)))
     return LearnedHold(HoldBack(capacity=case.total, windows=windows, alpha=alpha))
-
-
-# What is left out or made worse, for tables that say which part buys what.
-ABLATIONS = (
-    "no hold-back",
-    "no shadow guard",
-    "no preemption limit",
-    "claims covered only",
-    "loans in order of submit",
-)
-
-
-def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Outcome:
-    """One part of SIA switched off; the rest as in `run_moving`."""
-    if name == "no hold-back":
-        return run_moving(case, replace(setting, hold_share=0.0), replace(knobs, learned_hold=False))
-    if name == "no shadow guard":
-        return run_moving(case, _with(setting, off=frozenset({GUARD})), knobs)
-    if name == "no preemption limit":
-        return run_moving(case, _with(setting, most_preemptions=10**6), knobs)
-    if name == "claims covered only":
-        return run_moving(case, setting, replace(knobs, share=0.0))
-    if name == "loans in order of submit":
-        return replay_sia(
-            case.trace,
-            case.entitlements,
-            case.total,
-            _with(setting, shortest_first=False),
-            covering(case, knobs, case.total),
-            learned(case, setting.rules, knobs.alpha),
-            case.trace.submit_s,
-        )
-    raise ValueError(f"unknown ablation {name!r}, known: {ABLATIONS}")
-
-
-def _with(setting: Setting, **changes: object) -> Setting:
-    rules = replace(setting.rules, **changes)  # type: ignore[arg-type]
-    return replace(setting, rules=rules)

@@ -47,6 +47,7 @@ def _backtest(
     ablations: Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")] = False,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")] = 1,
     analyse: Annotated[bool, typer.Option("--analyse", help="What static allocation leaves idle, by tenant.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Policies to replay side by side.")] = 1,
     html: Annotated[Path | None, typer.Option("--html", help="Write one page with plots.")] = None,
 ) -> int:
     """Replay a job trace: latency, slowdown and cost under SIA, static shares and naive sharing.
@@ -73,6 +74,7 @@ def _backtest(
         fixed_capacity=fixed,
         ablations=ablations,
         seeds=seeds,
+        jobs=jobs,
         knobs=Knobs(quantile=quantile, hours=horizon, days=days, share=share, alpha=misses),
     )
     found = backtest.backtest(options)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.fifo import pooled_starts, static_starts
 from broker.backtest.hourly import Outcome, Setting, prepare, replay_sia
 from broker.backtest.protocols import (
-    ABLATIONS,
     Case,
     Knobs,
-    ablate,
     run_adaptive_naive,
     run_fixed,
     run_moving,
@@ -127,7 +126,10 @@ def test_philly_90_ablations(ninety: Case) -> None:
     say("\nphilly-90 ablations: one part off, the rest as it was")
     row(ninety, "SIA", run_moving(ninety, QUICK, Knobs()))
     for name in ABLATIONS:
-        row(ninety, name, ablate(ninety, name, QUICK, Knobs()))
+        policy = ablate(ninety, name, QUICK, Knobs())
+        judged = policy.comparison
+        risk = f"P(>1.1) {judged.p_slowdown_over[1.1]:.3%}  latest {judged.largest_delay_s:7.0f} s"
+        say(f"{name:34} cost {policy.cost_vs_static:.3f}  latency {judged.latency_ratio:5.2f}x  {risk}")
 
 
 def test_philly_60(sixty: Case) -> None:
