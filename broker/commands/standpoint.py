@@ -45,7 +45,7 @@ class Standpoint:
         for each in found.held:
             if each.reservation.id == reservation_id:
                 return each
-        raise UsageError(_unknown(reservation_id, found), next_step="See the ids: broker status -v")
+        raise UsageError(_unknown(reservation_id, found), next_step=_ids(found))
 
     def consumption(self, reservation: Reservation) -> tuple[tuple[str, str], ...]:
         """What a job's instance must set, in the cloud's own words."""
@@ -118,6 +118,11 @@ def moment(text: str, now: datetime) -> datetime:
     if at is None or at.tzinfo is None:
         raise UsageError(f'cannot read the time "{text}"', next_step="Write 7d, 24h, or 2026-03-01T00:00:00Z")
     return at.astimezone(UTC)
+
+
+def _ids(found: Standing) -> str:
+    listed = bool(found.held or found.others)
+    return "See the ids: broker status -v" if listed else "Nothing is held; what was held: broker state history"
 
 
 def _unknown(reservation_id: str, found: Standing) -> str:

@@ -44,11 +44,20 @@ def _text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError(f"there is no configuration at {path}", next_step="Make one: broker init") from None
+        raise ConfigError(f"there is no configuration at {path}", next_step=_where_else(path)) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})", next_step="Save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", next_step="Check the path and its mode") from None
+
+
+def _where_else(path: Path) -> str:
+    """Somebody who named a file mistyped it more likely than wants a new one."""
+    beside = sorted(each.name for each in path.parent.glob("*.toml"))
+    if path.name == "broker.toml" and not beside:
+        return "Make one: broker init"
+    found = f"beside it is {', '.join(beside[:3])}; " if beside else ""
+    return f"{found}check the path given by --config or BROKER_CONFIG, or make one: broker init"
 
 
 def _document(text: str, path: Path) -> dict[str, Any]:

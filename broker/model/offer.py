@@ -71,4 +71,4 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        return f"{self.place.scope}/{self.place.zone}/{self.shape.machine_type}/{self.kind}"
+        return f"{self.place.scope}/{self.place.zone or 'regional'}/{self.shape.machine_type}/{self.kind}"

@@ -36,4 +36,6 @@ class Place(msgspec.Struct, frozen=True, order=True):
     zone_id: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.scope.provider} {self.zone or self.scope.region}"
+        region = self.scope.region
+        within = self.zone if self.zone.startswith(region) else f"{region}/{self.zone}"
+        return f"{self.scope.provider} {within if self.zone else region}"

@@ -13,7 +13,7 @@ from broker.purchase.holdings import Lot, holdings
 from broker.purchase.identity import digest, with_keys
 from broker.purchase.menu import Menu, MenuCard, closed
 from broker.purchase.needs import Demand, DemandModel, Standing
-from broker.purchase.notes import notes
+from broker.purchase.notes import notes, spread
 from broker.purchase.pools import allows_place
 from broker.purchase.queue_demand import live_jobs, queue_demand
 from broker.purchase.upkeep import Use, upkeep
@@ -99,7 +99,10 @@ def _plan(snapshot: Snapshot, policy: Policy, decided: _Decided) -> Plan:
         actions=tuple(ordered),
         not_taken=tuple(entry for buyer in buyers for entry in not_taken(buyer)),
         shortfalls=(*shortfalls(decided.coverage.short), *unserved_jobs(decided.demand.unserved)),
-        notes=notes(snapshot, policy, decided.lots, decided.coverage.outside),
+        notes=(
+            *notes(snapshot, policy, decided.lots, decided.coverage.outside),
+            *spread(ordered, decided.demand.needs),
+        ),
     )
     plan_id = digest(draft)
     return msgspec.structs.replace(draft, id=plan_id, actions=with_keys(ordered, snapshot.lineage, plan_id))

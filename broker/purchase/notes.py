@@ -1,9 +1,10 @@
 """What a reader of the plan should know beside its actions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from broker.model.money import cents
+from broker.model.plan import Action, Reserve
 from broker.model.policy import Policy, Pool
 from broker.model.snapshot import Snapshot
 from broker.purchase.holdings import Lot
@@ -16,10 +17,35 @@ from broker.purchase.yard import counts_for, mismatch
 def notes(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], outside: tuple[Need, ...]) -> tuple[str, ...]:
     """Doubts about what was seen, supply that nothing can use, and money that idles."""
     return (
+        *_no_cloud(snapshot),
         *(f"{doubt}: nothing is given back on it" for doubt in _doubts(snapshot, policy)),
         *_unusable(lots, policy),
         *_outside(lots, policy, outside),
     )
+
+
+def spread(actions: Iterable[Action], needs: Iterable[Need]) -> tuple[str, ...]:
+    """Jobs larger than an instance whose nodes the queue leaves unsaid: instances of one zone are bought for them."""
+    anyhow = {need.job: need.gpus for need in needs if need.job and not need.gpus_per_node}
+    return tuple(text for action in actions if isinstance(action, Reserve) for text in _spread(action, anyhow))
+
+
+def _spread(action: Reserve, anyhow: Mapping[str, int]) -> Iterable[str]:
+    size = action.offer.shape.gpus
+    wide = [job for job in action.jobs if anyhow.get(job, 0) > size]
+    others = f" and {len(wide) - 1} more" if len(wide) > 1 else ""
+    if wide:
+        yield (
+            f"pool {action.pool}: {action.request.machine_type} holds {size} GPUs; {wide[0]} "
+            f"({anyhow[wide[0]]} GPUs){others} says nothing of nodes and would run across instances; "
+            "give nodes or gpus_per_node in the queue to buy whole nodes"
+        )
+
+
+def _no_cloud(snapshot: Snapshot) -> Iterable[str]:
+    if not snapshot.scopes:
+        tables = "[[aws.account]], [[gcp.project]] or [[azure.subscription]]"
+        yield f"no cloud is configured, so nothing can be bought: add {tables}"
 
 
 def _doubts(snapshot: Snapshot, policy: Policy) -> Iterable[str]:

@@ -67,7 +67,7 @@ def _closing(report: Report) -> list[str]:
     notes = [_static(report)] if report.static.cost.high else []
     if report.use_as_of:
         notes.append(f"Use is as the runs saw it, the last change at {when(report.use_as_of)}.")
-    if not report.total.spent.exact:
+    if any(" to " in cell for row in _rows(report) for cell in row[1:]):
         notes.append("Two figures: the cloud does not state when a count changed; the truth lies between them.")
     if not report.complete:
         hours = report.total.unpriced_instance_hours
@@ -77,8 +77,12 @@ def _closing(report: Report) -> list[str]:
 
 def _static(report: Report) -> str:
     static, spent = report.static.cost, report.total.spent
-    held = f"The same peak held for all of the {report.static.hours:,.1f} hours would have cost {bounds(static)}"
+    held = f"The same peak held for all of the {_hours(report.static.hours)} would have cost {bounds(static)}"
     return f"{held}; the broker spent {bounds(spent)}{_saving(static, spent)}."
+
+
+def _hours(hours: Decimal) -> str:
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:,.0f} minutes"
 
 
 def _saving(static: Bounds, spent: Bounds) -> str:

@@ -109,7 +109,7 @@ def test_an_unknown_reservation_is_named_with_what_to_do(broker: Broker, demo: P
     ran = broker("status", "cr-nowhere", "-c", demo)
     assert ran.code == 1
     assert "cr-nowhere" in ran.err
-    assert "broker status" in ran.err
+    assert "broker state history" in ran.err
 
 
 def test_a_report_of_nothing(broker: Broker, demo: Path) -> None:

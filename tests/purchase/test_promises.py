@@ -37,6 +37,11 @@ def _type(action: Reserve | Resize) -> str:
     return action.request.machine_type if isinstance(action, Reserve) else action.reservation.machine_type
 
 
+def _offer_id(action: Reserve | Resize) -> str:
+    place = action.request.place
+    return f"{place.scope}/{place.zone or 'regional'}/{_type(action)}/on-demand"
+
+
 @Examples
 @given(some.snapshots(), some.policies())
 def test_the_same_snapshot_gives_the_same_plan(seen: Snapshot, rules: Policy) -> None:
@@ -74,7 +79,7 @@ def test_nothing_is_bought_without_a_price_a_complete_listing_or_a_whole_gpu(see
     for action in purchases(decide(seen, rules)):
         assert trust[action.request.place.scope] is Trust.COMPLETE
         assert action.usd_per_hour is not None and action.usd_per_hour > 0
-        assert f"{action.request.place.scope}/{action.request.place.zone}/{_type(action)}/on-demand" in priced
+        assert _offer_id(action) in priced
 
 
 def _drawn(seen: Snapshot, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
@@ -85,8 +90,7 @@ def _drawn(seen: Snapshot, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
         left[allowance.quota] = min(allowance.left, left.get(allowance.quota, allowance.left))
     taken = dict.fromkeys(left, 0)
     for action in purchases(plan):
-        place = action.request.place
-        for allowance in offers[f"{place.scope}/{place.zone}/{_type(action)}/on-demand"].allowances:
+        for allowance in offers[_offer_id(action)].allowances:
             taken[allowance.quota] += allowance.per_instance * added(action)
     return taken, left
 
