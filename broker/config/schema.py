@@ -36,7 +36,10 @@ class Section(NamedTuple):
     many: bool = False
 
 
-FORMATS = ("auto", "sacct-json", "squeue", "scontrol", "sacct", "swf", "helios", "philly", "parquet", "csv", "jsonl")
+FORMATS = (
+    "auto", "kubernetes", "ray", "skypilot", "aws-batch", "sagemaker", "vertex", "azure-ml", "sacct-json", "squeue",
+    "scontrol", "sacct", "swf", "helios", "philly", "parquet", "csv", "jsonl",
+)  # fmt: skip
 
 _SOURCE = QueueSource(name="")
 _POOL = Pool(name="", gpu_models=(), places=())

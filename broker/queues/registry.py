@@ -3,7 +3,25 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from broker.queues import csv_jobs, helios, jsonl_jobs, parquet_jobs, philly, sacct, sacct_json, scontrol, squeue, swf
+from broker.queues import (
+    azure_ml,
+    batch_jobs,
+    csv_jobs,
+    helios,
+    jsonl_jobs,
+    kubernetes,
+    parquet_jobs,
+    philly,
+    ray_jobs,
+    sacct,
+    sacct_json,
+    sagemaker,
+    scontrol,
+    skypilot,
+    squeue,
+    swf,
+    vertex,
+)
 from broker.queues.parsed import Context, Parsed, Unreadable
 
 _HEAD = 1 << 18
@@ -18,6 +36,13 @@ class Format(NamedTuple):
 
 
 FORMATS = {
+    "kubernetes": Format(kubernetes.read, kubernetes.suits),
+    "ray": Format(ray_jobs.read, ray_jobs.suits),
+    "skypilot": Format(skypilot.read, skypilot.suits),
+    "aws-batch": Format(batch_jobs.read, batch_jobs.suits),
+    "sagemaker": Format(sagemaker.read, sagemaker.suits),
+    "vertex": Format(vertex.read, vertex.suits),
+    "azure-ml": Format(azure_ml.read, azure_ml.suits),
     "sacct-json": Format(sacct_json.read, sacct_json.suits),
     "squeue": Format(squeue.read, squeue.suits),
     "scontrol": Format(scontrol.read, scontrol.suits),

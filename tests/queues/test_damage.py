@@ -1,6 +1,7 @@
 """Damaged input: no exception but the one for it, and never an empty queue that is believed."""
 
 import json
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from tests.queues.test_read import CLOCK, NOW
 from tests.queues.test_sacct import HEADER, line
 from tests.queues.test_squeue import record
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "kubernetes"
+_KUBERNETES = json.loads((EXAMPLES / "objects.json").read_bytes())
 _TABLE = "id,submit,gpus,gpu_type\n7,2026-03-04T08:00:00Z,8,h100\n8,2026-03-04T08:00:00Z,16,a100-80gb\n"
 _JOBS = csv_jobs.read(_TABLE, Context("q")).jobs
 SAMPLES = st.sampled_from((
@@ -22,6 +25,8 @@ SAMPLES = st.sampled_from((
     _TABLE.encode(),
     csv_jobs.write(_JOBS).encode(),
     jsonl_jobs.write(_JOBS).encode(),
+    (EXAMPLES / "workloads.yaml").read_bytes(),
+    json.dumps(_KUBERNETES | {"items": _KUBERNETES["items"][:4]}).encode(),
 ))  # fmt: skip
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
