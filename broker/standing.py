@@ -124,6 +124,9 @@ def _what(request: Request) -> str:
 
 def _warnings(known: Known, held: Sequence[Held], unsettled: Sequence[Unsettled]) -> Iterator[str]:
     yield from (note for each in held for note in _notes(each))
+    if known.heartbeat:
+        as_of = f"as of {known.heartbeat.at:%Y-%m-%d %H:%M} UTC"
+        yield from (f"{note} ({as_of})" for note in known.heartbeat.idle)
     yield from _ending(known, held)
     endless = [each.reservation for each in held if each.reservation.ends is None]
     if endless:

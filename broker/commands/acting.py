@@ -26,6 +26,7 @@ from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot
 from broker.observe.observe import observe
 from broker.observe.timekeeping import require_right_time
+from broker.purchase.notes import IDLE_WHILE_ON_DEMAND
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock
@@ -224,14 +225,14 @@ def _done(place: Workplace, tell: Tell, made: Planned, run_id: str, command: str
     _tell_plan(tell, made.plan)
     if not made.plan.changes:
         code = _nothing(tell, made)
-        _beat(place, run_id, command, "nothing to do")
+        _beat(place, made.plan, run_id, command, "nothing to do")
         return code
     done = _carried_out(place, made.plan, run_id)
     for result in done.results:
         tell(Acted(result=result))
     ended = _ended(made, done)
     tell(ended)
-    _beat(place, run_id, command, f"{ended.done} of {len(done.results)} done")
+    _beat(place, made.plan, run_id, command, f"{ended.done} of {len(done.results)} done")
     return Exit(ended.exit_code)
 
 
@@ -251,8 +252,10 @@ def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
         raise UnrecordedError(error.what, next_step=next_step) from error
 
 
-def _beat(place: Workplace, run_id: str, command: str, summary: str) -> None:
-    place.store.beat(Heartbeat(at=place.clock.now(), run_id=run_id, command=command, summary=summary))
+def _beat(place: Workplace, made: Plan, run_id: str, command: str, summary: str) -> None:
+    idle = tuple(note for note in made.notes if IDLE_WHILE_ON_DEMAND in note)
+    beat = Heartbeat(at=place.clock.now(), run_id=run_id, command=command, summary=summary, idle=idle)
+    place.store.beat(beat)
 
 
 def _ended(made: Planned, done: ApplyResult) -> Ended:

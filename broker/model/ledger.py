@@ -38,9 +38,10 @@ class UseStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """The last run that observed: overwritten, never appended."""
+    """The last run that observed: overwritten, never appended. `idle`: what it saw idle while jobs ran beside it."""
 
     at: datetime
     run_id: str
     command: str
     summary: str = ""
+    idle: tuple[str, ...] = ()

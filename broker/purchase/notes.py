@@ -13,6 +13,9 @@ from broker.purchase.pools import allows_place, allows_type
 from broker.purchase.trust import scope_doubt, source_doubt
 from broker.purchase.yard import counts_for, mismatch
 
+IDLE_WHILE_ON_DEMAND = "idle-while-ondemand"
+"""Marks a note on reserved instances that idle while jobs run on others of their kind."""
+
 
 def notes(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], outside: tuple[Need, ...]) -> tuple[str, ...]:
     """Doubts about what was seen, supply that nothing can use, and money that idles."""
@@ -71,7 +74,7 @@ def _outside(lots: tuple[Lot, ...], policy: Policy, outside: tuple[Need, ...]) -
         if not gpus:
             continue
         idle, rate = _idle(lots, pool)
-        text = f"idle-while-ondemand: {idle} reserved instances of ours idle at ${cents(rate)}/h meanwhile"
+        text = f"{IDLE_WHILE_ON_DEMAND}: {idle} reserved instances of ours idle at ${cents(rate)}/h meanwhile"
         yield f"pool {pool.name}: {gpus} GPUs run outside of everything held; nothing is bought for them" + (
             f"; {text}" if idle else ""
         )
