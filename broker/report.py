@@ -46,12 +46,20 @@ class Bounds(msgspec.Struct, frozen=True):
         return self.low == self.high
 
 
+class Share(msgspec.Struct, frozen=True):
+    """A part of one: the truth lies between `low` and `high`."""
+
+    low: Decimal
+    high: Decimal
+
+
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """US dollars within the window, each rounded by itself to a millionth: by so much may a total differ from its
     lines, and it is the same total however they are grouped. `committed` is still to be paid after it, whatever is
     decided next.
 
-    `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure.
+    `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure. `used_share` is the
+    part of all use that is this line's, in money; None where nothing was used.
     """
 
     name: str
@@ -60,6 +68,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     idle: Bounds
     committed: Decimal
     unpriced_instance_hours: Decimal
+    used_share: Share | None = None
 
 
 class Static(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,12 +115,36 @@ def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_
         since=since,
         until=until,
         by=by,
-        lines=tuple(groups[name].line(name) for name in sorted(groups)),
+        lines=_with_shares([groups[name].line(name) for name in sorted(groups)]),
         total=total.line("total"),
         static=_static(pieces, _Shares(ledger.intents, By.POOL), until),
         complete=not total.unpriced,
         use_as_of=max((step.at for step in ledger.uses if step.at <= until), default=None),
     )
+
+
+_TEN_THOUSANDTH = Decimal("0.0001")
+
+
+def _with_shares(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """A line's share is least where it used as little, and all others as much, as may be; and the other way round."""
+    low, high = (sum((ends[bound] for ends in map(_used, lines)), Decimal(0)) for bound in (0, 1))
+    return tuple(msgspec.structs.replace(line, used_share=_share(line.used, low, high)) for line in lines)
+
+
+def _used(line: Line) -> tuple[Decimal, Decimal]:
+    return (line.used.low, line.used.high)
+
+
+def _share(used: Bounds, low: Decimal, high: Decimal) -> Share | None:
+    if not high:
+        return None
+    least, most = used.low + high - used.high, used.high + low - used.low
+    return Share(_part(used.low, least), _part(used.high, most))
+
+
+def _part(some: Decimal, whole: Decimal) -> Decimal:
+    return (some / whole).quantize(_TEN_THOUSANDTH) if whole else Decimal(0)
 
 
 class _Piece(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from broker.model.ledger import CountStep, UseStep
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.request import ReserveRequest
 from broker.model.reservation import Reservation, ReservationState
-from broker.report import NOBODY, Bounds, By, Ledger, Report, report
+from broker.report import NOBODY, Bounds, By, Ledger, Report, Share, report
 
 START = datetime(2026, 3, 4, tzinfo=UTC)
 SCOPE = Scope(ProviderName.AWS, "main", "us-east-1")
@@ -208,3 +209,24 @@ def test_bounds_hold_the_truth_and_used_and_idle_make_up_the_spent(
     assert line.spent.low - tolerance <= true_cost <= line.spent.high + tolerance
     assert line.used.low + line.idle.low <= line.spent.low + tolerance
     assert line.used.high + line.idle.high >= line.spent.high - tolerance
+
+
+def test_the_share_of_use_is_of_all_that_was_used() -> None:
+    """cr-1 uses one of two for ten hours; so does cr-2, by a run that first looked at hour 5."""
+    counts = [count(2, 0), count(2, 0, held="cr-2")]
+    known = made(counts, [use(1, 0), msgspec.structs.replace(use(1, 0), reservation_id="cr-2")])
+    assert [line.used_share for line in known.lines] == [Share(Decimal("0.5"), Decimal("0.5"))] * 2
+    late = made(counts, [use(1, 0), msgspec.structs.replace(use(1, 5), reservation_id="cr-2")])
+    assert [line.used_share for line in late.lines] == [
+        Share(Decimal("0.4"), Decimal("0.6667")),
+        Share(Decimal("0.3333"), Decimal("0.6")),
+    ]
+    assert (
+        made(counts, [use(0, 0), msgspec.structs.replace(use(0, 0), reservation_id="cr-2")]).lines[0].used_share is None
+    )
+
+
+def test_tenants_that_share_one_reservation_each_have_their_share_of_its_use() -> None:
+    tenants = tuple((f"tenant-{number}", 1.0) for number in range(5))
+    lines = made([count(500, 0)], [use(500, 0)], [intent("k1", "h100", *tenants)], by=By.TENANT).lines
+    assert [line.used_share for line in lines] == [Share(Decimal("0.2"), Decimal("0.2"))] * 5

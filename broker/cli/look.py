@@ -114,6 +114,7 @@ def _report(
     since: Annotated[str, typer.Option("--since", help="7d, 24h, or a time such as 2026-03-01T00:00:00Z.")] = "7d",
     by: Annotated[Group, typer.Option("--by", help="What to group by.")] = Group.TENANT,
     how: Annotated[TableFormat, typer.Option("--format", help="How to write it.")] = TableFormat.TABLE,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 where a price is missing.")] = False,
 ) -> int:
     """Money spent, committed, used and idle.
 
@@ -131,4 +132,7 @@ def _report(
         TableFormat.MD: view.report_markdown,
     }
     common.console.answer(render[TableFormat.JSON if common.json else how](made))
-    return Exit.OK
+    if made.complete or not strict:
+        return Exit.OK
+    common.console.remark("The figures are not complete: a price is missing.")
+    return Exit.PARTLY_DONE

@@ -4,11 +4,11 @@ import csv
 from decimal import Decimal
 from io import StringIO
 
-from broker.report import Bounds, Line, Report
+from broker.report import Bounds, Line, Report, Share
 from broker.view.document import document
 from broker.view.text import bounds, markdown, money, table, when
 
-_RIGHT = frozenset({1, 2, 3, 4})
+_RIGHT = frozenset({1, 2, 3, 4, 5})
 _WORTH_SAYING = Decimal("0.01")
 
 
@@ -35,7 +35,7 @@ def report_csv(report: Report) -> str:
 
 
 _FIGURES = ("spent", "used", "idle")
-_TAIL = ["committed_usd", "unpriced_instance_hours"]
+_TAIL = ["committed_usd", "unpriced_instance_hours", "used_share_low", "used_share_high"]
 
 
 def _columns() -> list[str]:
@@ -44,7 +44,8 @@ def _columns() -> list[str]:
 
 def _csv_row(line: Line) -> list[str]:
     figures = [f"{end:f}" for each in (line.spent, line.used, line.idle) for end in (each.low, each.high)]
-    return [line.name, *figures, f"{line.committed:f}", f"{line.unpriced_instance_hours:f}"]
+    share = [f"{line.used_share.low:f}", f"{line.used_share.high:f}"] if line.used_share else ["", ""]
+    return [line.name, *figures, f"{line.committed:f}", f"{line.unpriced_instance_hours:f}", *share]
 
 
 def _title(report: Report) -> str:
@@ -52,7 +53,7 @@ def _title(report: Report) -> str:
 
 
 def _header(report: Report) -> list[str]:
-    return [report.by.value, "spent", "used", "idle", "committed"]
+    return [report.by.value, "spent", "used", "share of use", "idle", "committed"]
 
 
 def _rows(report: Report) -> list[list[str]]:
@@ -60,7 +61,15 @@ def _rows(report: Report) -> list[list[str]]:
 
 
 def _row(line: Line) -> list[str]:
-    return [line.name, bounds(line.spent), bounds(line.used), bounds(line.idle), money(line.committed)]
+    figures = [bounds(line.spent), bounds(line.used), _share(line.used_share), bounds(line.idle)]
+    return [line.name, *figures, money(line.committed)]
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return ""
+    low, high = f"{share.low:.0%}", f"{share.high:.0%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _closing(report: Report) -> list[str]:

@@ -1,0 +1,44 @@
+"""What the report says of money when something about it is not known any more."""
+
+import csv
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from providers.prices import table
+from tests.cli.conftest import Broker
+
+
+def test_old_figures_stand_after_a_machine_type_left_the_catalogue(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was paid was written down when it was decided, with its source."""
+    assert broker("plan", "-c", demo, "--out", "p.json").code == 0
+    assert broker("apply", "p.json", "-c", demo, "--yes").code == 0
+    before = broker("report", "-c", demo, "--format", "csv", "--by", "reservation").out
+    monkeypatch.setattr(table, "_listed", dict)
+    monkeypatch.setattr("providers.prices.shapes.shape_of", lambda *_: None)
+
+    after = broker("report", "-c", demo, "--format", "csv", "--by", "reservation", "--strict")
+
+    assert after.code == 0
+    assert [row[0] for row in csv.reader(StringIO(after.out))] == [row[0] for row in csv.reader(StringIO(before))]
+    assert broker("status", "-c", demo).code == 0
+    assert "already applied" in broker("apply", "p.json", "-c", demo, "--yes").out
+
+
+def test_a_missing_price_makes_the_figures_incomplete_and_a_strict_report_fail(broker: Broker, demo: Path) -> None:
+    """What was adopted without a state file was bought at a price that nobody wrote down."""
+    assert broker("run", "-c", demo).code == 0
+    assert broker("report", "-c", demo, "--strict").code == 0
+    for part in demo.parent.glob("state.db*"):
+        part.unlink()
+    assert broker("state", "adopt", "-c", demo).code == 0
+
+    report = broker("report", "-c", demo, "--json").document["report"]
+    assert (report["complete"], float(report["total"]["unpriced_instance_hours"]) > 0) == (False, True)
+    for how in ("table", "json", "csv", "md"):
+        assert broker("report", "-c", demo, "--format", how).code == 0
+        strict = broker("report", "-c", demo, "--format", how, "--strict")
+        assert (strict.code, "not complete" in strict.err) == (3, True)
