@@ -142,7 +142,8 @@ class History:
 
     def _release_one(self, draw: Random) -> str:
         with self.site.store() as store:
-            ids = [r.id for r in store.reservations() if r.owner and not r.state.gone]
+            known = [r for r in store.reservations() if r.owner and r.owner.lineage == store.lineage]
+        ids = [r.id for r in known if not r.state.gone]
         return self._checked(lambda: self.site.release((draw.choice(ids),))) if ids else ""
 
     def _release_all(self, draw: Random) -> str:
@@ -173,7 +174,7 @@ class History:
         for mended in ("clouds_get_well", "clock_is_set", "queue_mends", "price_file_mends", "unfreeze"):
             getattr(self.world, mended)(calm)
         self._runs(3, QUIET)
-        check_ledger(self.world)
+        check_ledger(self.world, jobs_run=True)
         self.world.all_jobs_end(calm)
         self._runs(8, timedelta(minutes=13))
         check_nothing_held(self.world)
