@@ -52,12 +52,12 @@ def moved(
         return steps
     frozen = price or Price(usd_per_hour_micro=last.usd_per_hour_micro, source=last.price_source, key=last.key)
     step = opened(now, earliest=earliest, latest=latest, price=frozen)
-    return (*steps, msgspec.structs.replace(step, earliest=max(earliest, last.earliest), latest=latest))
+    return (*steps, _after(last, step, earliest, latest))
 
 
 def vanished(steps: tuple[CountStep, ...], *, earliest: datetime, latest: datetime) -> tuple[CountStep, ...]:
     """It is not listed any more: it ended at some time between."""
-    return (*steps, _zero(steps[-1], max(earliest, steps[-1].earliest), latest))
+    return (*steps, _zero(steps[-1], earliest, latest))
 
 
 def widened(steps: tuple[CountStep, ...], sent: datetime) -> tuple[CountStep, ...]:
@@ -86,8 +86,14 @@ def _ended(
         return (*open_steps, _zero(open_steps[-1], now.billed_until, now.billed_until))
     if last.count == 0:
         return steps
-    return (*steps, _zero(last, max(earliest, last.earliest), latest))
+    return (*steps, _zero(last, earliest, latest))
 
 
 def _zero(last: CountStep, earliest: datetime, latest: datetime) -> CountStep:
-    return msgspec.structs.replace(last, count=0, earliest=earliest, latest=latest)
+    return _after(last, msgspec.structs.replace(last, count=0), earliest, latest)
+
+
+def _after(last: CountStep, step: CountStep, earliest: datetime, latest: datetime) -> CountStep:
+    """No change comes before the one that it follows, though a clock that was set back in between may say so."""
+    earliest = max(earliest, last.earliest)
+    return msgspec.structs.replace(step, earliest=earliest, latest=max(earliest, latest))
