@@ -155,7 +155,8 @@ class Seen(StrEnum):
     refusal left that one marred: resize it to the count that it has, which buys nothing."""
 
     NOT_YET = "not-yet"
-    """No trace of it in a complete, fresh look. Final only after the visibility window."""
+    """No trace of it in a complete, fresh look. Final only after the visibility window. Of a release, `reservation` is
+    what is still there."""
 
 
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):

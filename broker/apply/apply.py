@@ -21,7 +21,7 @@ from broker.model.place import ProviderName
 from broker.model.plan import Action, Keep, Plan, Reserve
 from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, buys
 from broker.model.reservation import Reservation
-from providers.base import Provider
+from providers.base import VISIBILITY_WINDOW, Provider
 from state.store import Store
 
 Providers = Mapping[ProviderName, Provider]
@@ -56,12 +56,21 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
         return Exit.OK if all(result.done for result in self.results) else Exit.PARTLY_DONE
 
 
-def admit(plan: Plan, store: Store, now: datetime) -> None:
-    """Refuse a saved plan that this state has moved on from. Called before the run writes anything of its own."""
+def admit(plan: Plan, store: Store, now: datetime, *, window: timedelta = VISIBILITY_WINDOW) -> None:
+    """Refuse a saved plan that this state has moved on from. Called before the run writes anything of its own.
+
+    A state that was put back from a copy, or adopted, cannot tell whether an older plan was applied before: its
+    serial may fit again. Such a state is quiet for a `window` from when that was found out.
+    """
     _belongs(plan, store, now)
     if store.applied(plan.id) is None and plan.serial != store.serial:
         raise StalePlanError(
             f"plan {plan.id} was made at serial {plan.serial}, the state is at {store.serial}", next_step=_REPLAN
+        )
+    quiet = store.quiet_until
+    if quiet is not None and store.applied(plan.id) is None and plan.made <= quiet - window:
+        raise StalePlanError(
+            f"plan {plan.id} is older than this state, which was put back or adopted since", next_step=_REPLAN
         )
 
 

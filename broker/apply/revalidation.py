@@ -4,15 +4,21 @@ import msgspec
 
 from broker.model.offer import Offer
 from broker.model.place import Scope
-from broker.model.plan import Action, Keep, Plan, Reason, Refusal, Reserve
+from broker.model.plan import Action, Keep, Plan, Reason, Refusal, Release, Reserve, Resize
+from broker.model.policy import Policy
 from broker.model.reservation import Reservation
 from broker.model.snapshot import Snapshot, Trust
+from broker.purchase.pools import by_name
+from broker.purchase.trust import doubts
 
 STALE = "stale"
 
 
-def revalidated(saved: Plan, snapshot: Snapshot) -> Plan:
-    """A purchase must cost no more than planned; what is changed or released must be as it was."""
+def revalidated(saved: Plan, snapshot: Snapshot, policy: Policy) -> Plan:
+    """A purchase must cost no more than planned; what is changed or released must be as it was.
+
+    What is given back must be idle still, and the queue and the clouds be known as when it was planned.
+    """
     offers = {offer.id: offer for view in snapshot.scopes for offer in view.offers}
     held = {
         (view.scope, each.id): each
@@ -23,7 +29,7 @@ def revalidated(saved: Plan, snapshot: Snapshot) -> Plan:
     kept: list[Action] = []
     refusals: list[Refusal] = []
     for action in saved.actions:
-        objection = _objection(action, offers, held)
+        objection = _objection(action, offers, held) or _still_needed(action, held, snapshot, policy)
         if objection and not isinstance(action, Keep):
             refusals.append(Refusal(guard=STALE, key=action.request.key, reason=Reason(objection)))
         else:
@@ -56,3 +62,21 @@ def _dearer(action: Reserve, now: Offer | None) -> str:
     if now.price.usd_per_hour > then.price.usd_per_hour:
         return f"{then.id} costs ${now.price.usd_per_hour}/h now, ${then.price.usd_per_hour}/h when the plan was made"
     return ""
+
+
+def _still_needed(
+    action: Action, held: dict[tuple[Scope, str], Reservation], snapshot: Snapshot, policy: Policy
+) -> str:
+    """Why what was to be given back is kept: it is in use by now, or nobody can say any more that it is not wanted."""
+    if isinstance(action, Release):
+        left = 0
+    elif isinstance(action, Resize) and not action.request.grows:
+        left = action.request.to_count
+    else:
+        return ""
+    now = held[action.reservation.place.scope, action.reservation.id]
+    used = max(now.used, now.associated)
+    if used > left:
+        return f"{used} instances of {now.id} are in use now, {left} would be left"
+    doubt = doubts(by_name(policy, action.pool), now.place.scope, snapshot, policy)
+    return f"{now.id} is kept because {doubt}" if doubt else ""

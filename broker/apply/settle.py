@@ -14,7 +14,7 @@ import msgspec
 
 from broker.apply.apply import PARALLEL, Providers, call
 from broker.apply.boundary import Boundary, Checkpoint, go_on
-from broker.apply.outcomes import after_error, after_yes
+from broker.apply.outcomes import CANCELLING, after_error, after_yes
 from broker.clock import Clock
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.request import ReleaseRequest, ResizeRequest
@@ -30,6 +30,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """An open intent and what a look made of it. `problem` says why the look itself failed ("" if it did not).
 
     `marred`: a growth was refused and left `reservation` of no use until its count is set to what it holds.
+    `busy`: what was to be released is in use by now, and the cloud has not accepted the release yet.
     """
 
     intent: Intent
@@ -37,6 +38,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     reservation: Reservation | None = None
     problem: str = ""
     marred: bool = False
+    busy: bool = False
 
     @property
     def as_settled(self) -> Intent:
@@ -51,11 +53,15 @@ def settle(
     checkpoint: Checkpoint = go_on,
     window: timedelta = VISIBILITY_WINDOW,
     parallel: int = PARALLEL,
+    may_change: bool = True,
 ) -> tuple[Settled, ...]:
-    """Look for every open intent and commit what is found. Releases that are not done are called again."""
+    """Look for every open intent and commit what is found. Releases that are not done are called again.
+
+    Without `may_change` nothing is: a broker that is frozen, or only observes, finds out and leaves it there.
+    """
     if store.was_replaced():
         store.be_quiet(clock.now() + window)
-    settling = _Settling(providers, clock, checkpoint, window)
+    settling = _Settling(providers, clock, checkpoint, window, may_change=may_change)
     return settling.each(store.intents(open_only=True), parallel, lambda intent: settling.written(store, intent))
 
 
@@ -63,7 +69,7 @@ def foresee(
     intents: Iterable[Intent], providers: Providers, clock: Clock, *, window: timedelta = VISIBILITY_WINDOW
 ) -> tuple[Settled, ...]:
     """What settling would find, by reading alone: nothing is written, nothing is called again."""
-    settling = _Settling(providers, clock, go_on, window)
+    settling = _Settling(providers, clock, go_on, window, may_change=False)
     return settling.each(tuple(intents), PARALLEL, settling.looked)
 
 
@@ -76,11 +82,24 @@ def verdict(intent: Intent, sighting: Sighting, looked: datetime, now: datetime,
         status = IntentStatus.FAILED if refused.status.open else refused.status
         return msgspec.structs.replace(refused, status=status)
     if looked > _last_sent(intent) + window:
-        return Outcome(status=IntentStatus.FAILED, at=now, code="never-appeared", message=_NEVER)
+        code, message = ("in-use", _IN_USE) if _busy(intent, sighting) else ("never-appeared", _NEVER)
+        return Outcome(status=IntentStatus.FAILED, at=now, code=code, message=message)
     return _still_unknown(intent, now)
 
 
+_IN_USE = "the release did not happen, and what it was about is in use by now: it is kept"
 _NEVER = "a complete look after the visibility window showed nothing"
+
+
+def _busy(intent: Intent, sighting: Sighting) -> bool:
+    """A release that was decided while nothing used it must not be called again once something does.
+
+    Where the cloud has said that it goes once it is free, calling again takes nothing from its users.
+    """
+    held, outcome = sighting.reservation, intent.outcome
+    accepted = outcome is not None and outcome.code == CANCELLING
+    release = isinstance(intent.request, ReleaseRequest) and sighting.seen is Seen.NOT_YET
+    return release and not accepted and held is not None and max(held.used, held.associated) > 0
 
 
 def _last_sent(intent: Intent) -> datetime:
@@ -96,11 +115,14 @@ def _still_unknown(intent: Intent, now: datetime) -> Outcome:
 
 
 class _Settling:
-    def __init__(self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta) -> None:
+    def __init__(
+        self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta, *, may_change: bool
+    ) -> None:
         self._providers = providers
         self._clock = clock
         self._checkpoint = checkpoint
         self._window = window
+        self._may_change = may_change
 
     def each(
         self, intents: tuple[Intent, ...], parallel: int, settle_one: Callable[[Intent], Settled]
@@ -111,7 +133,9 @@ class _Settling:
             return tuple(pool.map(settle_one, intents))
 
     def written(self, store: Store, intent: Intent) -> Settled:
-        found = self._mended(self._repeated(self.looked(intent)))
+        found = self.looked(intent)
+        if self._may_change:
+            found = self._mended(self._repeated(found))
         self._checkpoint(Boundary.BEFORE_SETTLED)
         store.conclude(intent.key, found.outcome, reservation=found.reservation)
         self._checkpoint(Boundary.AFTER_SETTLED)
@@ -131,7 +155,8 @@ class _Settling:
         self._checkpoint(Boundary.AFTER_LOOK)
         outcome = verdict(intent, sighting, began, self._clock.now(), self._window)
         marred = sighting.seen is Seen.REFUSED and sighting.reservation is not None
-        return Settled(intent=intent, outcome=outcome, reservation=sighting.reservation, marred=marred)
+        shown = None if sighting.seen is Seen.NOT_YET else sighting.reservation
+        return Settled(intent=intent, outcome=outcome, reservation=shown, marred=marred, busy=_busy(intent, sighting))
 
     def _blind(self, intent: Intent, problem: str) -> Settled:
         return Settled(intent=intent, outcome=_still_unknown(intent, self._clock.now()), problem=problem)
@@ -140,7 +165,7 @@ class _Settling:
         """A release may be called as often as one likes; until it is done, every run does."""
         if not isinstance(found.intent.request, ReleaseRequest) or found.outcome.status is IntentStatus.DONE:
             return found
-        if found.problem:
+        if found.problem or found.busy:
             return found
         self._checkpoint(Boundary.BEFORE_REPEAT)
         again = self._released(self._providers[found.intent.request.place.scope.provider], found)

@@ -22,9 +22,9 @@ from broker.model.intent import IntentStatus
 from broker.model.job import JobState
 from broker.model.ledger import Heartbeat
 from broker.model.plan import Plan
-from broker.model.policy import Policy
+from broker.model.policy import Mode, Policy
 from broker.model.snapshot import Snapshot
-from broker.observe.observe import observe
+from broker.observe.observe import frozen_by, observe
 from broker.observe.timekeeping import require_right_time
 from broker.purchase.notes import IDLE_WHILE_ON_DEMAND
 from state import plans
@@ -82,7 +82,7 @@ def apply_now(place: Workplace, tell: Tell, confirm: Confirm, limits: Limits) ->
 def apply_file(place: Workplace, tell: Tell, confirm: Confirm, limits: Limits, file: Path) -> Exit:
     """Exactly the saved plan, less what no longer fits. Raises PlanError, StalePlanError."""
     saved = plans.load(file)
-    admit(saved, place.store, place.clock.now())
+    admit(saved, place.store, place.clock.now(), window=place.visibility_window)
     if place.store.applied(saved.id):
         return _already(tell, place, saved)
     if not confirm(saved, None):
@@ -95,10 +95,10 @@ def _apply_saved(place: Workplace, tell: Tell, saved: Plan, limits: Limits) -> E
     with _turn(place, command) as run_id:
         if place.store.applied(saved.id):
             return _already(tell, place, saved)
-        admit(saved, place.store, place.clock.now())
+        admit(saved, place.store, place.clock.now(), window=place.visibility_window)
         snapshot = _settled_and_seen(place, tell, run_id)
         policy = _policy(place, limits)
-        checked = guard(revalidated(saved, snapshot), snapshot, policy, limits.force)
+        checked = guard(revalidated(saved, snapshot, policy), snapshot, policy, limits.force)
         return _done(place, tell, Planned(plan=checked, snapshot=snapshot, policy=policy), run_id, command)
 
 
@@ -154,7 +154,8 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
     require_right_time(place.config.providers, place.clock)
     store, window = place.store, place.visibility_window
-    for found in settle(store, place.providers, place.clock, window=window):
+    may_change = place.config.policy.mode is Mode.ACT and not frozen_by(place.config.freeze_file)
+    for found in settle(store, place.providers, place.clock, window=window, may_change=may_change):
         tell(FoundOut(settled=found))
     snapshot = observe(place.config, store, place.providers, place.clock)
     tell(_looked(snapshot))

@@ -36,7 +36,7 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
     sources = started(partial(read_all, config.queues, clock))
     scopes = _scopes(config, providers, clock)
     read = sources.result()
-    frozen = _frozen_by(config.freeze_file) or doubt.result()
+    frozen = frozen_by(config.freeze_file) or doubt.result()
     now = clock.now()
     return Snapshot(
         now=now,
@@ -139,7 +139,7 @@ def priced(offers: tuple[Offer, ...], prices: Prices) -> tuple[tuple[Offer, ...]
     return found.offers, found.problems
 
 
-def _frozen_by(freeze_file: Path) -> str:
+def frozen_by(freeze_file: Path) -> str:
     """The file's name while it exists; one that cannot be looked for may exist."""
     try:
         freeze_file.lstat()

@@ -45,7 +45,7 @@ class Look:
 def _released(request: ReleaseRequest, found: Reservation | None) -> Sighting:
     if found is None:
         return _done(gone(request))
-    return _done(found) if found.state.gone else Sighting(seen=Seen.NOT_YET)
+    return _done(found) if found.state.gone else Sighting(seen=Seen.NOT_YET, reservation=found)
 
 
 def _done(reservation: Reservation) -> Sighting:

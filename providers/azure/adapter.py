@@ -209,7 +209,7 @@ class Azure:
 
     def _look_for_release(self, body: ReservationBody | None, spot: Spot, request: ReleaseRequest) -> Sighting:
         if body is not None:
-            return Sighting(seen=Seen.NOT_YET)
+            return Sighting(seen=Seen.NOT_YET, reservation=self._seen(body, spot, request.place.scope))
         return Sighting(seen=Seen.DONE, reservation=self._gone(None, spot, request.place))
 
     def _look_for_count(self, body: ReservationBody | None, spot: Spot, request: ResizeRequest) -> Sighting:

@@ -47,7 +47,9 @@ class Look:
 def _released(request: ReleaseRequest, found: Reservation | None) -> Sighting:
     if found is None:
         return _done(gone(request))
-    return _done(found) if found.state is ReservationState.CANCELLING else Sighting(seen=Seen.NOT_YET)
+    if found.state is ReservationState.CANCELLING:
+        return _done(found)
+    return Sighting(seen=Seen.NOT_YET, reservation=found)
 
 
 def _done(reservation: Reservation) -> Sighting:
