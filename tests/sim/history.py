@@ -1,4 +1,4 @@
-"""A seeded history: steps drawn by weight, each with a seed of its own, so that a history can be cut down and replayed."""
+"""A seeded history: steps drawn by weight, each with a seed of its own, so that some can be left out on replay."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from broker.boundary import Boundary
+from broker.apply.boundary import Boundary
 from providers.sandbox.local import Sandbox
 from tests.sim.promises import Before, Broken, check_bill, check_command, check_ledger, check_nothing_held
 from tests.sim.site import Ran, Site
@@ -16,9 +16,9 @@ LINEAGE = "0123456789ab"
 SHORTEST, LONGEST = 30, 80
 WEIGHTS = {
     "run": 14,
-    "run_killed": 5,
-    "plan_saved": 3,
-    "plan_applied": 4,
+    "run_killed": 7,
+    "plan_saved": 4,
+    "plan_applied": 5,
     "plan_applied_killed": 1,
     "release_one": 1,
     "release_all": 0.5,
@@ -27,9 +27,9 @@ WEIGHTS = {
     "state_lost": 0.5,
     "jobs_arrive": 6,
     "job_starts": 8,
-    "job_ends": 4,
+    "job_ends": 5,
     "job_is_cancelled": 4,
-    "all_jobs_end": 0.7,
+    "all_jobs_end": 2,
     "queue_breaks": 1.5,
     "queue_mends": 3,
     "time_passes": 14,
@@ -38,7 +38,7 @@ WEIGHTS = {
     "price_changes": 1,
     "price_file_breaks": 0.5,
     "price_file_mends": 1.5,
-    "freeze": 0.4,
+    "freeze": 1,
     "unfreeze": 1.5,
     "stock_changes": 2.5,
     "quota_changes": 0.7,

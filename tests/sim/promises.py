@@ -4,11 +4,11 @@ from collections import Counter
 from datetime import timedelta
 from decimal import Decimal
 
+from broker.apply.outcomes import CANCELLING
 from broker.model.intent import Intent
 from broker.model.money import from_micro
 from broker.model.plan import Plan, Release, Reserve, Resize
 from broker.model.request import ReleaseRequest
-from broker.outcomes import CANCELLING
 from providers.sandbox.record import Effect, EffectKind
 from state.cost import Bounds, by_reservation, cost
 from tests.sim.site import MAX_NEW, MAX_NODES, MAX_RELEASED, MAX_USD_PER_HOUR, Ran, Site
@@ -156,7 +156,9 @@ def check_ledger(world: World, *, jobs_run: bool = False) -> None:
 
 
 def _waits_for_jobs(intent: Intent) -> bool:
-    return isinstance(intent.request, ReleaseRequest) and intent.outcome is not None and intent.outcome.code == CANCELLING
+    return (
+        isinstance(intent.request, ReleaseRequest) and intent.outcome is not None and intent.outcome.code == CANCELLING
+    )
 
 
 def check_bill(world: World, *, off: timedelta) -> None:

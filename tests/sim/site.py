@@ -14,17 +14,17 @@ from unittest.mock import patch
 
 import msgspec
 
-from broker import acting, care, planning
-from broker.acting import Limits
-from broker.apply import ApplyResult, apply
-from broker.boundary import Boundary
+from broker.apply.apply import ApplyResult, apply
+from broker.apply.boundary import Boundary
+from broker.apply.settle import Settled, settle
+from broker.commands import acting, care, planning
+from broker.commands.acting import Limits
+from broker.commands.workplace import Workplace
 from broker.config import load
 from broker.errors import BrokerError, Exit
 from broker.model.place import ProviderName
 from broker.model.plan import Plan
 from broker.model.request import ResizeRequest
-from broker.settle import Settled, settle
-from broker.workplace import Workplace
 from providers.base import Provider
 from providers.connect import connect
 from providers.sandbox.local import Sandbox
@@ -305,8 +305,8 @@ class Site:
             ran.decided.append((plan, len(self.sandbox.record.effects)))
             return apply(plan, *rest, run_id=run_id, checkpoint=checkpoint, parallel=1)
 
-        def settled(*rest: Any, window: timedelta) -> tuple[Settled, ...]:
-            return settle(*rest, window=window, checkpoint=checkpoint, parallel=1)
+        def settled(*rest: Any, **more: Any) -> tuple[Settled, ...]:
+            return settle(*rest, **more, checkpoint=checkpoint, parallel=1)
 
         with patch.object(acting, "carry_out", carried_out), patch.object(acting, "settle", settled):
             yield
@@ -316,7 +316,8 @@ class _Deadly:
     """Dies the nth time that a boundary is passed; what has died passes nothing any more."""
 
     def __init__(self, die: tuple[Boundary, int] | None) -> None:
-        self._at, self._left = die or (None, 0)
+        self._at = die[0] if die else None
+        self._left = die[1] if die else 0
         self._dead = False
 
     def __call__(self, boundary: Boundary) -> None:

@@ -1,6 +1,5 @@
 """Random long histories: whatever happens, in whatever order, the promises hold. A failure prints what to replay."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,22 +7,7 @@ import pytest
 from providers.sandbox.local import Sandbox
 from tests.sim.history import Step, drawn, play
 
-QUICK, DEEP = 12, 520
-A_CHUNK = 20
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Sandbox]:
-    with Sandbox(seed=1) as started:
-        yield started
-
-
-@pytest.fixture
-def sandbox(server: Sandbox) -> Iterator[Sandbox]:
-    """As new, for each history."""
-    new = server.world.saved()
-    yield server
-    server.world.restore(new)
+QUICK, DEEP = 8, 520
 
 
 @pytest.mark.parametrize("seed", range(QUICK))

@@ -23,9 +23,13 @@ Which = tuple[str, str]
 """A holding: its provider and its id."""
 
 MOST_JOBS = 14
-LISTINGS = {"aws": "DescribeCapacityReservations", "gcp": "reservations.*List", "azure": "capacityReservationGroups.list*"}
+LISTINGS = {
+    "aws": "DescribeCapacityReservations",
+    "gcp": "reservations.*List",
+    "azure": "capacityReservationGroups.list*",
+}
 _LOST = (FaultKind.REPLY_LOST, FaultKind.RESET_BEFORE, FaultKind.RESET_AFTER, FaultKind.MALFORMED)
-_MINUTES = (1, 1, 3, 6, 6, 11, 16, 31, 35, 65, 300, 1500, 2880)
+_MINUTES = (1, 1, 3, 6, 6, 11, 16, 31, 31, 35, 35, 65, 300, 1500, 2880)
 
 
 def which(holding: Holding) -> Which:
@@ -75,7 +79,7 @@ class World:
         job.instance = f"vm-{job.id}"
         group = _azure_group(holding)
         affinity = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": [holding.name]}
-        vm = f"/subscriptions/{holding.account}/resourceGroups/jobs/providers/Microsoft.Compute/virtualMachines/{job.instance}"
+        vm = f"{_azure_root(holding, 'jobs')}/virtualMachines/{job.instance}"
         details = {"id": vm, "group": group, "reservationAffinity": affinity}
         self.market.launch(
             holding.pool, holding.account, id=job.instance, holding=holding, name=job.instance, details=details
@@ -278,9 +282,12 @@ class World:
 
 def _shared() -> Pool:
     place = CLOUDS[0].place
-    return Pool(place.scope.provider, place.scope.region, place.zone_id, "p5.48xlarge")
+    return Pool(place.scope.provider, place.scope.region, place.zone_id or "", "p5.48xlarge")
 
 
 def _azure_group(holding: Holding) -> str:
-    root = f"/subscriptions/{holding.account}/resourceGroups/capacity/providers/Microsoft.Compute"
-    return f"{root}/capacityReservationGroups/{holding.name}"
+    return f"{_azure_root(holding, 'capacity')}/capacityReservationGroups/{holding.name}"
+
+
+def _azure_root(holding: Holding, group: str) -> str:
+    return f"/subscriptions/{holding.account}/resourceGroups/{group}/providers/Microsoft.Compute"

@@ -1,0 +1,124 @@
+"""Short histories, each of a kind that once broke a promise."""
+
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from broker.apply.boundary import Boundary
+from providers.sandbox.local import Sandbox
+from providers.sandbox.record import EffectKind
+from providers.sandbox.supply import PoolRule
+from tests.crash.clouds import CLOUDS
+from tests.sim.promises import check_bill
+from tests.sim.site import QueueFile, Site
+from tests.sim.world import World
+
+ANY = Random(0)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def world(sandbox: Sandbox, tmp_path: Path) -> World:
+    return World(Site(sandbox, tmp_path, "0123456789ab"))
+
+
+@pytest.fixture
+def idle(world: World) -> World:
+    """Two instances on AWS that nothing wants any more, long enough to be given back by the next run."""
+    for job in range(2):
+        world.jobs_arrive(Random(job))
+    del world.site.jobs[2:]
+    world.site.run()
+    assert sum(h.count for h in world.ours()) == 2
+    world.all_jobs_end(ANY)
+    world.sandbox.advance(31 * MINUTE)
+    return world
+
+
+def released(world: World) -> bool:
+    return any(e.kind is EffectKind.RELEASE for e in world.sandbox.record.effects)
+
+
+def a_job_starts(world: World) -> None:
+    world.jobs_arrive(ANY)
+    assert world.job_starts(ANY)
+
+
+def killed_before_it_is_called(world: World) -> None:
+    assert world.site.run((Boundary.AFTER_INTENT, 1)).code is None
+    assert not released(world)
+    world.sandbox.advance(2 * MINUTE)
+
+
+def test_a_frozen_broker_does_not_call_a_release_again(idle: World) -> None:
+    killed_before_it_is_called(idle)
+    idle.site.freeze(True)
+    idle.site.run()
+    assert not released(idle)
+    idle.site.freeze(False)
+    idle.site.run()
+    assert released(idle)
+
+
+def test_a_release_is_not_called_again_once_something_uses_it(idle: World) -> None:
+    killed_before_it_is_called(idle)
+    a_job_starts(idle)
+    idle.site.run()
+    idle.sandbox.advance(6 * MINUTE)
+    idle.site.run()
+    assert not released(idle)
+    with idle.site.store() as store:
+        assert not store.intents(open_only=True), "it holds up renewing and resizing for good"
+
+
+def test_a_saved_plan_does_not_give_back_what_is_in_use_by_now(idle: World) -> None:
+    idle.site.save_plan()
+    a_job_starts(idle)
+    idle.site.apply_plan()
+    assert not released(idle)
+
+
+@pytest.mark.parametrize("file", [QueueFile.GARBAGE, QueueFile.MISSING, QueueFile.CUT_OFF])
+def test_a_saved_plan_gives_nothing_back_while_the_queue_is_not_known(idle: World, file: QueueFile) -> None:
+    idle.site.save_plan()
+    idle.site.file = file
+    idle.site.apply_plan()
+    assert not released(idle)
+    idle.site.file = QueueFile.FRESH
+    assert idle.site.apply_plan().code == 0
+    assert released(idle)
+
+
+@pytest.mark.parametrize("cloud", CLOUDS, ids=lambda cloud: cloud.name)
+def test_a_plan_that_an_older_state_forgot_is_not_applied_again(world: World, cloud: object) -> None:
+    """On clouds that show nothing of what is gone, its serial fits again."""
+    site = world.site
+    for other in CLOUDS:
+        capacity = 2 if other is cloud else 0
+        world.market.set_capacity(PoolRule(provider=other.name, capacity=capacity))
+    world.jobs_arrive(ANY)
+    for _ in CLOUDS:
+        site.run()
+    site.release()
+    site.back_up()
+    site.save_plan()
+    site.apply_plan()
+    site.release()
+    site.put_back()
+    for _ in range(3):
+        site.apply_plan()
+        world.sandbox.advance(6 * MINUTE)
+    assert max(site.sent.values()) == 1
+
+
+def test_a_clock_that_is_set_back_between_two_runs_breaks_no_report(world: World) -> None:
+    world.jobs_arrive(ANY)
+    world.site.run()
+    world.site.clock.off = -3 * MINUTE
+    world.site.release()
+    world.site.clock.off = timedelta(0)
+    world.sandbox.advance(60 * MINUTE)
+    world.site.run()
+    check_bill(world, off=3 * MINUTE)
