@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.money import to_micro
+from broker.model.offer import offer_id
 from broker.model.plan import Action, Keep, Reserve, Resize
 from broker.model.request import ReleaseRequest, Request, ResizeRequest
 from broker.model.reservation import Reservation, ReservationState
@@ -95,5 +96,5 @@ def _offer_id(action: Action) -> str:
         return action.offer.id
     if isinstance(action, Resize):
         held = action.reservation
-        return f"{held.place.scope}/{held.place.zone}/{held.machine_type}/{held.kind}"
+        return offer_id(held.place, held.machine_type, held.kind)
     return ""

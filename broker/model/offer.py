@@ -71,4 +71,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        return f"{self.place.scope}/{self.place.zone or 'regional'}/{self.shape.machine_type}/{self.kind}"
+        return offer_id(self.place, self.shape.machine_type, self.kind)
+
+
+def offer_id(place: Place, machine_type: str, kind: OfferKind) -> str:
+    """What an offer is known by: the same for what is bought new there and what grows there."""
+    return f"{place.scope}/{place.zone or 'regional'}/{machine_type}/{kind}"

@@ -5,10 +5,12 @@ import pytest
 
 from broker.apply.apply import LATE, admit, apply
 from broker.apply.boundary import Boundary
+from broker.apply.outcomes import intent_of
 from broker.clock import FixedClock
 from broker.errors import Exit, PlanError, StalePlanError
 from broker.model.intent import IntentStatus
-from broker.model.place import ProviderName
+from broker.model.offer import Offer, Shape
+from broker.model.place import Place, ProviderName, Scope
 from broker.model.plan import Plan
 from broker.model.reservation import Owner, ReservationState
 from providers.base import Ambiguous, Denied, QuotaExceeded, Throttled, Unfilled, Unreachable
@@ -175,3 +177,14 @@ def test_many_actions_at_once_are_each_bought_once(store: Store, cloud: Cloud, c
     assert run(plan(*(buy(f"k{n}") for n in range(40))), store, cloud, clock) == ["done"] * 40
     assert cloud.purchases == len(store.reservations()) == 40
     assert {r.owner.lineage for r in store.reservations() if r.owner} == {LINEAGE}
+
+
+def test_growth_that_finds_no_capacity_cools_the_offer_that_it_would_be_bought_as(
+    store: Store, cloud: Cloud, clock: FixedClock
+) -> None:
+    """The same id for growth and for a new purchase there, also in a region without zones."""
+    place = Place(Scope(ProviderName.AZURE, "sub", "eastus"), "")
+    action = resize("k2", msgspec.structs.replace(held(), place=place), 3)
+    intent = intent_of(action, "p", "r", T0)
+    offer = Offer(place=place, shape=Shape(action.reservation.machine_type, "h100", 8), price=None)
+    assert intent.offer_id == offer.id
