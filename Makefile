@@ -28,6 +28,9 @@ crash: setup ## kill, lose, refuse and delay at every boundary of apply, on all 
 bench: setup ## CPU time and memory as ratios, with bars
 	$(PY) -m pytest -m bench -s tests/bench tests/queues
 
+fuzz: setup ## at least 100,000 damaged inputs for each format of job queues
+	$(PY) -m tests.queues.fuzzing --workers $(WORKERS)
+
 bench-sia: setup ## the allocator on the public traces (BROKER_TRACES=folder): each figure beside its bar
 	$(PY) -m pytest -m bench -s tests/backtest tests/sia tests/forecasts
 
@@ -36,5 +39,5 @@ lint: setup ## ruff, mypy --strict, import-linter
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 
-.PHONY: help setup demo test test-deep crash bench bench-sia lint
+.PHONY: help setup demo test test-deep crash bench bench-sia fuzz lint
 .DEFAULT_GOAL := help

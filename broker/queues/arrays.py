@@ -6,7 +6,7 @@ from typing import NamedTuple
 from broker.queues.parsed import Unfit
 
 MOST_TASKS = 200_000
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_RANGE = re.compile(r"(\d{1,12})(?:-(\d{1,12})(?::(\d{1,12}))?)?", re.ASCII)
 
 
 class Tasks(NamedTuple):
@@ -27,7 +27,7 @@ def tasks(text: str) -> Tasks:
         ids.update(dict.fromkeys(_range(piece, text)))
         if len(ids) > MOST_TASKS:
             raise Unfit(f"is an array of more than {MOST_TASKS} tasks", text)
-    return Tasks(tuple(ids), int(throttle) if throttle.isdigit() else 0, cut)
+    return Tasks(tuple(ids), int(throttle) if throttle.isdecimal() and len(throttle) < 10 else 0, cut)
 
 
 def _range(piece: str, text: str) -> range:

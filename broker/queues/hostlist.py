@@ -1,9 +1,11 @@
 """Slurm's shorthand for node names: `gpu[01-03,7],login1`."""
 
 import re
+from math import prod
 
 _MOST = 10_000
 _PIECE = re.compile(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*")
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _BRACKET = re.compile(r"\[([^\]]*)\]")
 
 
@@ -19,17 +21,26 @@ def names(text: str | None) -> tuple[str, ...]:
 
 def _expanded(piece: str) -> list[str]:
     match = _BRACKET.search(piece)
-    if not match:
+    if not match or _size(piece) > _MOST:
         return [piece]
     head, tail = piece[: match.start()], piece[match.end() :]
     numbers = [number for part in match[1].split(",") for number in _numbers(part)]
-    if len(numbers) > _MOST:
-        return [piece]
     return [name for number in numbers for name in _expanded(f"{head}{number}{tail}")]
 
 
+def _size(piece: str) -> int:
+    """How many names it stands for: brackets multiply."""
+    return prod(sum(_count(part) for part in inner.split(",")) for inner in _BRACKET.findall(piece))
+
+
+def _count(part: str) -> int:
+    match = _RANGE.fullmatch(part)
+    return max(int(match[2]) - int(match[1]) + 1, 1) if match else 1
+
+
 def _numbers(part: str) -> list[str]:
-    first, dash, last = part.partition("-")
-    if not dash or not (first.isdigit() and last.isdigit()) or int(last) - int(first) > _MOST:
+    match = _RANGE.fullmatch(part)
+    if not match:
         return [part]
+    first, last = match[1], match[2]
     return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]

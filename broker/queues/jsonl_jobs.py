@@ -29,9 +29,12 @@ def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
     records = _records(text, parsed)
+    begun = len(records)
     stated = _meta(records, context, parsed)
     jobs = list(_jobs(records, context, parsed))
     parsed.jobs = latest(jobs, parsed)
+    if begun and stated is None and not parsed.rows:
+        raise Unreadable('holds no job; an empty queue is the line {"meta": {"jobs": 0}}')
     if stated is not None and stated != parsed.rows:
         parsed.damage(f"its first line announces {stated} jobs, but {parsed.rows} follow: it is cut off")
     return parsed
@@ -62,10 +65,13 @@ def _array(text: str) -> list[tuple[int, Any]]:
 
 def _object(line: str, number: int, parsed: Parsed) -> Any:
     try:
-        return msgspec.json.decode(line)
+        found = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):
         parsed.quarantine(f"line {number}", Unfit("is not whole JSON (cut off, or still being written?)", line))
         return None
+    if found is None:
+        parsed.quarantine(f"line {number}", Unfit("is not a JSON object", "null"))
+    return found
 
 
 def _meta(records: list[tuple[int, Any]], context: Context, parsed: Parsed) -> int | None:
@@ -78,7 +84,7 @@ def _meta(records: list[tuple[int, Any]], context: Context, parsed: Parsed) -> i
     except Unfit as unfit:
         raise Unreadable(f"its as_of {unfit.reason}") from None
     stated = meta.get("jobs")
-    return stated if isinstance(stated, int) else None
+    return stated if type(stated) is int else None
 
 
 def _jobs(records: list[tuple[int, Any]], context: Context, parsed: Parsed) -> Iterator[Job]:

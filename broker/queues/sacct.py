@@ -23,7 +23,7 @@ from broker.queues.times import NOT_KNOWN, limit_minutes, moment, span
 from broker.queues.tres import Gpus, gpus, kind_in
 
 _NEEDED = ("submit", "state")
-_STEP = re.compile(r"\d+(?:_\d+|\+\d+)?\.\w+")
+_STEP = re.compile(r"\d+(?:_\d+|\+\d+)?\.\w+", re.ASCII)
 _ID = re.compile(r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[^\]]*)\]|\+(?P<part>\d+))?")
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 _HELD_REASONS = ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied")
@@ -174,7 +174,7 @@ def _count(row: Row, name: str) -> int | None:
     text = row.get(name, "")
     if text.lower() in NOT_KNOWN:
         return None
-    if not text.isdigit():
+    if not (text.isdecimal() and text.isascii() and len(text) <= 18):
         raise Unfit(f"{name} is not a whole number", text)
     return int(text)
 

@@ -10,7 +10,8 @@ NOT_KNOWN = frozenset({"", "unknown", "none", "n/a", "na", "nan", "nat", "null",
 NO_LIMIT = NOT_KNOWN | {"unlimited", "infinite", "partition_limit"}
 _EPOCH = re.compile(r"-?\d+(?:\.\d*)?(?:e\+?\d+)?", re.IGNORECASE)
 _OFFSET = re.compile(r"([+-]\d{2})(\d{2})$")
-_SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?:\.\d+)?")
+_SPAN = re.compile(r"(?:(?P<days>\d{1,9})-)?(?P<parts>\d{1,12}(?::\d{1,12}){0,2})(?:\.\d+)?", re.ASCII)
+_MOST_DIGITS = 12
 _SCALES = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """From this magnitude on, an epoch is in nanoseconds, microseconds, milliseconds; seconds below (until year 5138)."""
 
@@ -70,7 +71,7 @@ def limit_minutes(written: object) -> int | None:
     text = str(written or "").strip()
     if text.lower() in NO_LIMIT:
         return None
-    if not text.isdigit():
+    if not (text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS):
         return span(text)
     return int(text) * 60
 
@@ -88,4 +89,8 @@ def span(written: str) -> int | None:
         hours, minutes, seconds = [*parts, 0, 0][:3]
     else:
         hours, minutes, seconds = ([0, *parts, 0] if len(parts) == 1 else [0] * (3 - len(parts)) + parts)[:3]
-    return int(timedelta(int(match["days"] or 0), hours=hours, minutes=minutes, seconds=seconds).total_seconds())
+    try:
+        whole = timedelta(int(match["days"] or 0), hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:
+        raise Unfit("is not a time limit such as 1-12:00:00", written) from None
+    return int(whole.total_seconds())

@@ -10,7 +10,7 @@ from broker.queues.parsed import Unfit
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _BRACKETS = re.compile(r"\([^()]*\)")
-_COUNT = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
+_COUNT = re.compile(r"(\d{1,12})([kmg]?)", re.IGNORECASE | re.ASCII)
 _FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:shard|mps)(?::[^:=,]*)?[:=](\d{1,9})")
 
