@@ -30,7 +30,9 @@ WHY = (Reason("demand"),)
 
 
 class Cloud:
-    """`before` and `after` hold one error a key; `hidden_for` delays when a purchase is listed."""
+    """`before` and `after` hold one error a key; `hidden_for` delays when a purchase is listed; `takes` is how long
+    each call and each look goes on.
+    """
 
     name = ProviderName.GCP
 
@@ -42,6 +44,7 @@ class Cloud:
         self.after: dict[str, BaseException] = {}
         self.looks_fail = False
         self.hidden_for = timedelta(0)
+        self.takes = timedelta(0)
         self.hinders = 0
         self.calls: list[str] = []
         self._turn = Lock()
@@ -59,6 +62,7 @@ class Cloud:
         return self._act("release", request, lambda: self._released(request))
 
     def look(self, request: Request) -> Sighting:
+        self.clock.at += self.takes
         if self.looks_fail:
             raise ProviderError("list", code="500")
         if isinstance(request, ReserveRequest):
@@ -100,6 +104,7 @@ class Cloud:
 
     def _act(self, what: str, request: Request, effect: Any) -> Reservation:
         with self._turn:
+            self.clock.at += self.takes
             if request.key in self.before:
                 raise self.before[request.key]
             self.calls.append(f"{what} {request.key}")

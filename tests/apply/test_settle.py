@@ -1,4 +1,5 @@
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from broker.model.intent import IntentStatus
 from broker.model.place import ProviderName
 from providers.base import Ambiguous
 from state.store import Store
+from state.upkeep import backup
 from tests.apply.cloud import Cloud, buy, give_back, plan, resize
 from tests.state.worlds import view
 
@@ -63,6 +65,56 @@ def test_what_never_happened_fails_only_after_the_visibility_window(
     clock.at += timedelta(seconds=1)
     assert settled(store, cloud, clock) == ["failed"]
     assert settled(store, cloud, clock) == []
+
+
+def test_the_window_begins_when_the_call_ended_for_it_may_have_acted_until_then(
+    store: Store, cloud: Cloud, clock: FixedClock
+) -> None:
+    cloud.before["k1"] = Ambiguous("reserve", code="ReadTimeout")
+    cloud.takes = 4 * MINUTE
+    apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
+    cloud.takes = 0 * MINUTE
+    clock.at += 5 * MINUTE
+    assert settled(store, cloud, clock) == ["unknown"]
+    clock.at += MINUTE
+    assert settled(store, cloud, clock) == ["failed"]
+
+
+def test_a_look_that_began_within_the_window_proves_nothing_however_long_it_took(
+    store: Store, cloud: Cloud, clock: FixedClock
+) -> None:
+    cloud.before["k1"] = Ambiguous("reserve", code="ReadTimeout")
+    apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
+    clock.at += 4 * MINUTE
+    cloud.takes = 10 * MINUTE
+    assert settled(store, cloud, clock) == ["unknown"]
+    assert settled(store, cloud, clock) == ["failed"]
+
+
+def test_nothing_is_called_again_on_a_look_that_failed(store: Store, cloud: Cloud, clock: FixedClock) -> None:
+    apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
+    cloud.hinders = 1
+    apply(plan(give_back("k2", cloud.held["res-k1"])), store, {ProviderName.GCP: cloud}, clock)
+    cloud.looks_fail = True
+    assert settled(store, cloud, clock) == ["unknown"]
+    assert cloud.calls == ["reserve k1", "release k2"]
+
+
+def test_an_older_copy_in_place_of_the_state_buys_nothing_for_one_window(
+    store: Store, cloud: Cloud, clock: FixedClock, tmp_path: Path
+) -> None:
+    backup(store.path, tmp_path / "old.db")
+    apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
+    store.close()
+    for beside in tmp_path.glob("state.db-*"):
+        beside.unlink()
+    (tmp_path / "old.db").replace(store.path)
+    with Store.open(store.path) as older:
+        assert older.quiet_until is None
+        settled(older, cloud, clock)
+        assert older.quiet_until == clock.at + 5 * MINUTE
+        (result,) = apply(plan(buy("k9")), older, {ProviderName.GCP: cloud}, clock).results
+        assert (result.sent, result.outcome.code) == (False, "quiet")
 
 
 def test_what_appears_after_it_was_given_up_is_still_adopted(store: Store, cloud: Cloud, clock: FixedClock) -> None:
