@@ -234,3 +234,13 @@ def test_budgets_and_switches_cannot_be_forced(name: GuardName) -> None:
 def test_an_unknown_guard_is_an_error_that_lists_the_known() -> None:
     with pytest.raises(UsageError, match="max_data_age, max_new_instances, max_released_instances"):
         guarded(two_purchases(), limited(), "max_new_instance")
+
+
+def test_a_purchase_that_lost_its_price_is_refused_even_where_no_budget_is_set() -> None:
+    """As in a plan that was saved and edited, or made by another version."""
+    seen, rules = two_purchases(), limited(*two_pools())
+    made = decide(seen, rules)
+    unpriced = tuple(msgspec.structs.replace(action, usd_per_hour=None) for action in made.changes)
+    left = guard(msgspec.structs.replace(made, actions=unpriced), seen, rules)
+    assert left.changes == ()
+    assert {refusal.guard for refusal in left.refusals} == {GuardName.RUN_BUDGET}
