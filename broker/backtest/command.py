@@ -11,6 +11,7 @@ import numpy as np
 from broker.backtest import policies
 from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.entitlements import from_concurrency
+from broker.backtest.frontier import Point, frontier
 from broker.backtest.hourly import Setting
 from broker.backtest.policies import Policy, Task, carry_out
 from broker.backtest.protocols import Case, Knobs, case_of, run_fixed
@@ -40,6 +41,7 @@ class Options:
     fixed_capacity: bool = False
     ablations: bool = False
     seeds: int = 1
+    frontier: bool = False
     jobs: int = 1
     knobs: Knobs = field(default_factory=Knobs)
 
@@ -52,6 +54,7 @@ class Backtest:
     notes: dict[str, int]
     recorded_wait_s: float | None
     static_wait_s: float
+    frontier: tuple[Point, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """What `--json` prints below its format version."""
@@ -63,6 +66,7 @@ class Backtest:
             "recorded_mean_wait_s": self.recorded_wait_s,
             "static_mean_wait_s": self.static_wait_s,
             "policies": {name: policy.figures() for name, policy in self.policies.items()},
+            "frontier": [point.figures() for point in self.frontier],
             "ablations": {key_of(n): what for n, what in ABLATIONS.items() if key_of(n) in self.policies},
         }
 
@@ -96,6 +100,7 @@ def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> 
         source=source,
         case=case,
         policies=_policies(case, setting, options, tell),
+        frontier=frontier(case, setting, options.knobs, options.jobs, tell) if options.frontier else (),
         notes=dict(trace.notes),
         recorded_wait_s=float(wait.mean()) if len(wait) else None,
         static_wait_s=float(static_wait[np.isfinite(static_wait)].mean()),

@@ -1,6 +1,6 @@
 """A backtest as text and as one self-contained HTML page with plots drawn in SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from broker.backtest.ablations import ABLATIONS
 from broker.backtest.analysis import StaticUse
 from broker.backtest.command import Backtest, key_of
+from broker.backtest.frontier import Point
 from broker.backtest.policies import Policy
 from broker.backtest.trace import Floats
 
@@ -21,7 +22,24 @@ Line = tuple[str, Floats, Floats]
 def as_text(found: Backtest) -> str:
     """The table, and what stands beside it."""
     rows = [_COLUMNS, *(_row(name, policy) for name, policy in found.policies.items())]
-    return "\n".join([_title(found), "", *_aligned(rows), "", *_remarks(found)])
+    return "\n".join([_title(found), "", *_aligned(rows), "", *_frontier(found.frontier), *_remarks(found)])
+
+
+def _frontier(points: Sequence[Point]) -> list[str]:
+    """Each cost beside adaptive naive sharing at that cost."""
+    if not points:
+        return []
+    heading = ("cost up to", "SIA cost", "x static", "P(>1.1)", "latest s", "NAIVE cost", "x static", "P(>1.1)")
+    rows = [
+        (f"{p.cost:.2f}", *_bought(p.sia), f"{p.sia.comparison.largest_delay_s:,.0f}", *_bought(p.naive))
+        for p in points
+    ]
+    return [*_aligned([heading, *rows]), ""]
+
+
+def _bought(policy: Policy) -> tuple[str, str, str]:
+    judged = policy.comparison
+    return f"{policy.cost_vs_static:.3f}", f"{judged.latency_ratio:.2f}", f"{judged.p_slowdown_over[1.1]:.3%}"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -73,8 +91,8 @@ def use_as_text(use: StaticUse) -> str:
     return "\n".join([*_aligned(rows), "", closing])
 
 
-def as_html(found: Backtest, frontier: Sequence[tuple[str, float, float]] = ()) -> str:
-    """`frontier`: (name, cost, P(> 1.1)) of more runs; the policies of the table are always in it."""
+def as_html(found: Backtest) -> str:
+    """Plots of the policies of the table, and of the frontier where it was asked for."""
     submit = found.case.trace.submit_s
     reference = found.case.static_end - submit
     latency, slowdown = [], []
@@ -85,16 +103,36 @@ def as_html(found: Backtest, frontier: Sequence[tuple[str, float, float]] = ()) 
         good = np.isfinite(seconds) & np.isfinite(reference) & (reference > 0)
         latency.append(_beyond(name, seconds[good]))
         slowdown.append(_beyond(name, (seconds / np.where(reference > 0, reference, 1))[good]))
-    points = [*frontier, *((n, p.cost_vs_static, p.comparison.p_slowdown_over[1.1]) for n, p in found.policies.items())]
+    points = [(n, p.cost_vs_static, p.comparison.p_slowdown_over[1.1]) for n, p in found.policies.items() if p.plotted]
+    risk = [(n, np.array([c]), np.array([max(p, 1e-6)])) for n, c, p in points]
     parts = [
         f"<pre>{escape(as_text(found))}</pre>",
         _plot("Share of jobs with a latency above x seconds", latency, log_x=True),
         _plot("Share of jobs with a slowdown above x", slowdown, log_x=True),
         _plot("GPUs held, mean of each hour, by day", _capacity(found), log_y=False),
-        _plot("P(slowdown > 1.1) against cost", [(n, np.array([c]), np.array([max(p, 1e-6)])) for n, c, p in points]),
+        _plot("P(slowdown > 1.1) against cost", [*_lines_of(found.frontier, _risk), *risk]),
+        _plot("Times better than static in latency, against cost", _lines_of(found.frontier, _ratio), log_y=False),
     ]
     head = "<meta charset='utf-8'><title>Backtest</title><style>body{font-family:sans-serif;margin:2em}</style>"
     return f"<!doctype html><html><head>{head}</head><body>{''.join(parts)}</body></html>\n"
+
+
+def _risk(policy: Policy) -> float:
+    return max(policy.comparison.p_slowdown_over[1.1], 1e-6)
+
+
+def _ratio(policy: Policy) -> float:
+    return policy.comparison.latency_ratio
+
+
+def _lines_of(points: Sequence[Point], figure: Callable[[Policy], float]) -> list[Line]:
+    """A figure along the frontier, of SIA and of adaptive naive sharing."""
+    if not points:
+        return []
+    sides = (("SIA at each cost", [p.sia for p in points]), ("adaptive NAIVE at each cost", [p.naive for p in points]))
+    return [
+        (name, np.array([p.cost_vs_static for p in side]), np.array([figure(p) for p in side])) for name, side in sides
+    ]
 
 
 def _beyond(name: str, values: Floats) -> Line:

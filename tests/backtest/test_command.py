@@ -53,11 +53,25 @@ def test_text_and_page(found: Backtest) -> None:
     text = as_text(found)
     assert "600 jobs, 3 tenants" in text
     assert all(name in text for name in found.policies)
-    page = as_html(found, [("more", 0.5, 0.01)])
+    page = as_html(found)
     assert page.count("<svg") == 4
     assert "nan," not in page
     assert ",nan" not in page
     assert "http" not in page
+
+
+def test_frontier_is_a_table_and_plots(trace: Path) -> None:
+    shares = {"t0": 40, "t1": 40, "t2": 40}
+    along = backtest(Options(trace=trace, frontier=True, entitlements=shares))
+    figures = along.document()["frontier"]
+    assert [point["cost"] for point in figures] == [0.40, 0.45, 0.50, 0.55, 0.60, 0.65, 0.70]
+    costs = [point["sia"]["cost_vs_static"] for point in figures]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1] <= 0.70
+    assert sum(line.startswith("0.") for line in as_text(along).splitlines()) == 7
+    page = as_html(along)
+    assert page.count("<svg") == 5
+    assert "adaptive NAIVE at each cost" in page
 
 
 def test_use_is_a_table(found: Backtest) -> None:
