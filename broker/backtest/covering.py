@@ -8,6 +8,20 @@ import numpy as np
 from broker.backtest.hourly import Hour
 
 
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Makes a forecast too high or too low by `factor`, at random; 1: leaves it alone. For ablations."""
+
+    factor: float = 1.0
+    seed: int = 0
+
+    def __call__(self, expected: float, hour: int) -> float:
+        if self.factor == 1.0:
+            return expected
+        up = np.random.default_rng((self.seed, hour)).random() < 0.5
+        return expected * (self.factor if up else 1.0 / self.factor)
+
+
 @dataclass(slots=True, kw_only=True)
 class Rises:
     """Quantile of (largest value within the next `hours` - value now), over the last `days`. No look ahead."""
@@ -18,8 +32,7 @@ class Rises:
     levels: list[int] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
     rises: deque[int] = field(default_factory=deque)
-    error: float = 1.0  # what is expected is too much or too little by this factor, at random: for ablations
-    seed: int = 0
+    error: Error = Error()
 
     def see(self, level: int, peak: int) -> None:
         """`peak` is the largest level since the last call."""
@@ -33,10 +46,7 @@ class Rises:
 
     def expected(self) -> float:
         expected = float(np.quantile(self.rises, self.quantile)) if self.rises else 0.0
-        if self.error == 1.0:
-            return expected
-        chance = np.random.default_rng((self.seed, len(self.levels)))
-        return expected * (self.error if chance.random() < 0.5 else 1.0 / self.error)
+        return self.error(expected, len(self.levels))
 
 
 @dataclass(slots=True, kw_only=True)

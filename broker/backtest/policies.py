@@ -139,6 +139,10 @@ def naive_adaptive(case: Case, setting: Setting, cost: float) -> Policy:
     return of(case, best)
 
 
+def adaptive(case: Case, setting: Setting, knobs: Knobs) -> Policy:
+    return of(case, run_adaptive_naive(case, setting, knobs))
+
+
 def sia_moving(case: Case, setting: Setting, knobs: Knobs) -> Policy:
     return of(case, run_moving(case, setting, knobs))
 

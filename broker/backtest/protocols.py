@@ -1,26 +1,34 @@
 """The two protocols that the allocator is judged by, and the baselines beside it, on any trace."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from broker.backtest.advice import LearnedHold
-from broker.backtest.covering import Covering, Given, Rises
+from broker.backtest.covering import Covering, Error, Given, Rises
 from broker.backtest.entitlements import from_concurrency, from_offered_load
 from broker.backtest.fifo import static_starts
 from broker.backtest.hourly import HOUR_S, CapacityRule, Outcome, Setting, replay_naive, replay_sia
 from broker.backtest.metrics import Comparison, compare
 from broker.backtest.predicted import wrong_by
 from broker.backtest.trace import Floats, Ints, Trace
+from broker.errors import UsageError
 from broker.sia.holdback import HoldBack
 from broker.sia.state import Rules
+
+if TYPE_CHECKING:
+    from broker.backtest.foresight import Foresight
 
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knobs:
-    """Capacity: `share` of running + queued is covered, and the `quantile` of its rises within `hours`."""
+    """Capacity: `share` of running + queued is covered, and the `quantile` of its rises within `hours`.
+
+    `forecast` of that quantile: "rolling" over the last `days`, or "learned" on the way.
+    """
 
     quantile: float = 0.9
     hours: int = 8
@@ -28,8 +36,21 @@ class Knobs:
     share: float = 0.9
     alpha: float = 0.003
     learned_hold: bool = True
+    forecast: str = "rolling"
     durations: str = "none"  # what ranks loans: none, known, submit
     wrong_by: float = 1.0  # forecasts are too high or too low by this factor, at random
+
+
+LEARNED = Knobs(forecast="learned", quantile=0.98, hours=2, share=0.85)
+"""Defaults for learned forecasts, which need to look no further than until the next order can arrive."""
+
+
+def knobs_of(forecast: str, **given: float | None) -> Knobs:
+    """The defaults of that forecast, with what is given instead."""
+    if forecast not in ("rolling", "learned"):
+        raise UsageError(f"no forecast is named {forecast!r}", next_step="Choose rolling or learned")
+    changed = {name: value for name, value in given.items() if value is not None}
+    return replace(LEARNED if forecast == "learned" else Knobs(), **changed)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +107,23 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
+    typical, quick = _durations(case, knobs, setting.seed)
     advise = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
-    rule, (typical, quick) = covering(case, knobs, case.total, setting.seed), _durations(case, knobs, setting.seed)
+    if knobs.forecast == "learned":
+        both = _foresight(case, knobs, advise, setting.seed)
+        return replay_sia(case.trace, case.entitlements, case.total, setting, both, both, typical, quick)
+    rule = covering(case, knobs, case.total, setting.seed)
     return replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, typical, quick)
+
+
+def _foresight(case: Case, knobs: Knobs, hold: LearnedHold | None, seed: int) -> "Foresight":
+    from broker.backtest.foresight import Foresight
+    from forecasts import rises
+
+    said = rises.RiseForecast.new(rises.Setting(quantile=knobs.quantile, hours=knobs.hours))
+    return Foresight(
+        rises=said, hold=hold, first=case.total, most=case.total, share=knobs.share, error=Error(knobs.wrong_by, seed)
+    )
 
 
 def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floats | None]:
@@ -123,7 +158,7 @@ def run_naive_mean(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
 
 
 def covering(case: Case, knobs: Knobs, most: int, seed: int = 0) -> CapacityRule:
-    rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days, error=knobs.wrong_by, seed=seed)
+    rises = Rises(quantile=knobs.quantile, hours=knobs.hours, days=knobs.days, error=Error(knobs.wrong_by, seed))
     return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
 
 

@@ -34,12 +34,20 @@ def _backtest(
         float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
     ] = 0.0,
     elastic: Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")] = 1,
+    forecast: Annotated[
+        str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")
+    ] = "rolling",
     quantile: Annotated[
-        float, typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover.")
-    ] = 0.9,
-    horizon: Annotated[int, typer.Option("--horizon", min=1, help="Hours within which demand may rise.")] = 8,
+        float | None,
+        typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.98."),
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
+    ] = None,
     days: Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")] = 7.0,
-    share: Annotated[float, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover.")] = 0.9,
+    share: Annotated[
+        float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 0.85.")
+    ] = None,
     misses: Annotated[
         float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
     ] = 0.003,
@@ -57,7 +65,7 @@ def _backtest(
     from broker.backtest import command as backtest
     from broker.backtest.analysis import analyse as use_of
     from broker.backtest.page import as_html, as_text, use_as_text
-    from broker.backtest.protocols import Knobs
+    from broker.backtest.protocols import knobs_of
     from broker.errors import Exit
     from broker.view.document import document
 
@@ -77,7 +85,7 @@ def _backtest(
         frontier=frontier,
         seeds=seeds,
         jobs=jobs,
-        knobs=Knobs(quantile=quantile, hours=horizon, days=days, share=share, alpha=misses),
+        knobs=knobs_of(forecast, quantile=quantile, hours=horizon, days=days, share=share, alpha=misses),
     )
     found = backtest.backtest(options)
     if html is not None:

@@ -1,0 +1,57 @@
+"""Capacity in a replay by forecasts that are learned on the way, from nothing but what had happened by each hour."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from broker.backtest.advice import LearnedHold
+from broker.backtest.covering import Error
+from broker.backtest.hourly import HOUR_S, Hour
+from broker.sia.columns import DONE
+from forecasts.demand import AGE_EDGES_H
+from forecasts.rises import RiseForecast
+
+
+@dataclass(slots=True, kw_only=True)
+class Foresight:
+    """Called as advice and then as capacity rule, each hour: what is live teaches, then says how far demand may rise.
+
+    Holds max(claims, `share` x (running + queued)) and that rise, beyond claims at most `most`; `first` until a rise
+    has been seen.
+    """
+
+    rises: RiseForecast
+    hold: LearnedHold | None
+    first: int
+    most: int
+    share: float
+    error: Error = field(default_factory=Error)
+    known: list[float] = field(default_factory=list)
+    live: Any = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    submitted: int = 0
+
+    def __call__(self, state: Any, hour: Hour) -> None:
+        """Read the allocator's columns, as far as jobs have been submitted."""
+        new = np.arange(self.submitted, hour.submitted)
+        jobs = state.jobs
+        self.live = np.concatenate([self.live[jobs["state"][self.live] < DONE], new[jobs["state"][new] < DONE]])
+        gpus, age_h = jobs["gpus"][self.live], (hour.at - jobs["submit"][self.live]) / HOUR_S
+        by_age, _ = np.histogram(age_h, bins=[*AGE_EDGES_H, np.inf], weights=gpus)
+        arrived = jobs["gpus"][new]
+        figures = (hour.claims, len(new), arrived.sum(), arrived.max(initial=0), len(np.unique(jobs["tenant"][new])))
+        self.known = [*by_age.tolist(), *map(float, figures)]
+        self.submitted = hour.submitted
+        if self.hold is not None:
+            self.hold(state, hour)
+
+    def goal(self, hour: Hour) -> int:
+        """GPUs to hold from now on."""
+        level = max(hour.claims, round(self.share * hour.demand))
+        peak = max(level, round(self.share * hour.peak))
+        self.rises.see(level, peak, self.known, round(hour.at / HOUR_S))
+        rise = self.rises.expected()
+        if rise is None:
+            return self.first
+        rise = self.error(rise, len(self.rises.levels))
+        return max(hour.claims, min(self.most, int(np.ceil(level + rise))))

@@ -1,0 +1,79 @@
+"""Forecasts learned in a replay: from the past only, and good enough to hold less at no more risk."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from broker.backtest.hourly import HOUR_S, Outcome, Setting
+from broker.backtest.protocols import LEARNED, Case, Knobs, case_of, knobs_of, run_moving
+from broker.backtest.synthetic import synthesise
+from broker.backtest.trace import Trace
+from broker.errors import UsageError
+
+CUT_S = 12.5 * 86_400
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    whole = synthesise(3)
+    return whole.pick(whole.submit_s < 20 * 86_400)
+
+
+def other_future(trace: Trace, ended: np.ndarray) -> Trace:
+    """The same until the cut; after it durations of what has not ended, sizes and tenants are dealt anew."""
+    rng = np.random.default_rng(0)
+    later, unfinished = np.flatnonzero(trace.submit_s > CUT_S), np.flatnonzero(~ended)
+    duration, gpus, tenant = trace.duration_s.copy(), trace.gpus.copy(), trace.tenant.copy()
+    duration[unfinished] = np.maximum(duration[unfinished], CUT_S - trace.submit_s[unfinished] + 1) * rng.uniform(
+        1, 9, len(unfinished)
+    )
+    shuffled = rng.permutation(later)
+    gpus[later], tenant[later] = gpus[shuffled], tenant[shuffled]
+    return replace(trace, duration_s=duration, gpus=gpus, tenant=tenant)
+
+
+def run(trace: Trace, shares: np.ndarray, knobs: Knobs) -> Outcome:
+    return run_moving(case_of(trace, shares), Setting(), knobs)
+
+
+@pytest.mark.parametrize("knobs", [Knobs(), LEARNED], ids=["rolling", "learned"])
+def test_another_future_changes_no_decision(trace: Trace, knobs: Knobs) -> None:
+    shares = case_shares(trace)
+    first = run(trace, shares, knobs)
+    second = run(other_future(trace, first.end <= CUT_S), shares, knobs)
+    assert np.sum(first.start <= CUT_S) > 500
+    before = (first.start <= CUT_S) | (second.start <= CUT_S)
+    assert np.array_equal(first.start[before], second.start[before])
+    past = [at for at, _ in first.curve if at <= CUT_S]
+    assert len(past) > 200
+    assert first.curve[: len(past)] == second.curve[: len(past)]
+    assert first.curve[-1] != second.curve[-1], "the futures differ"
+
+
+def case_shares(trace: Trace) -> np.ndarray:
+    from broker.backtest.entitlements import from_concurrency
+
+    return from_concurrency(trace, 0.9)
+
+
+def test_the_same_past_gives_the_same_decisions(trace: Trace) -> None:
+    shares = case_shares(trace)
+    first, second = (run(trace, shares, LEARNED) for _ in range(2))
+    assert first.curve == second.curve
+    assert np.array_equal(first.end, second.end)
+
+
+def test_forecasts_are_made_worse_on_purpose(trace: Trace) -> None:
+    case: Case = case_of(trace, case_shares(trace))
+    good = run_moving(case, Setting(), LEARNED)
+    bad = run_moving(case, Setting(), replace(LEARNED, wrong_by=10.0))
+    assert good.curve != bad.curve
+    assert len(good.curve) >= (trace.submit_s[-1] - trace.submit_s[0]) / HOUR_S - 1
+
+
+def test_knobs_have_defaults_by_forecast() -> None:
+    assert knobs_of("learned", quantile=None, share=None) == LEARNED
+    assert knobs_of("rolling", quantile=0.5).quantile == 0.5
+    with pytest.raises(UsageError, match="guess"):
+        knobs_of("guess")
