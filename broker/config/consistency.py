@@ -59,11 +59,11 @@ def _queues(config: Config) -> Iterator[Mistake]:
 
 
 def _queue(path: str, queue: QueueSource) -> Iterator[Mistake]:
-    ways = sum(map(bool, (queue.files, queue.command, queue.url)))
+    ways = sum(map(bool, (queue.files, queue.command, queue.url, queue.live)))
     if ways > 1:
-        yield path, "has more than one of file, command and url; make several queues of it"
+        yield path, "has more than one of file, command, url and live; make several queues of it"
     if not ways:
-        yield path, "has neither a file nor a command nor a url"
+        yield path, "has none of file, command, url and live"
 
 
 def _names_of_nothing(path: str, kind: str, names: Iterable[str], known: list[str]) -> Iterator[Mistake]:

@@ -41,6 +41,7 @@ FORMATS = (
     "scontrol", "sacct", "swf", "helios", "philly", "parquet", "csv", "jsonl",
 )  # fmt: skip
 
+LIVE = ("kubernetes", "aws-batch", "sagemaker")
 _SOURCE = QueueSource(name="")
 _POOL = Pool(name="", gpu_models=(), places=())
 _TENANT = Tenant(name="")
@@ -60,6 +61,13 @@ QUEUE = Section(
             "url",
             values.url,
             "of a service that answers with the queue, such as slurmrestd's `/slurm/v0.0.41/jobs`",
+            "",
+        ),
+        Key("live", values.choice(LIVE), "a service that is asked through its own client", ""),
+        Key(
+            "at",
+            values.text,
+            "of a live source: context of the kubeconfig, or region of AWS; none: the client's own",
             "",
         ),
         Key("format", values.choice(FORMATS), "how the source is written; `auto` finds out and says why", "auto"),

@@ -29,7 +29,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs are read from: `files`, a `command` or the `url` of a service, only one of them.
+    """Where jobs are read from: `files`, a `command`, the `url` of a service, or `live` (with `at`); only one of them.
 
     `pools` are those whose demand the source tells (empty: all): while it cannot be read, they are not known.
     `timezone` is for times that carry none; without it such times are refused. `max_age` bounds how old the source's
@@ -42,6 +42,8 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     command: tuple[str, ...] = ()
     url: str = ""
+    live: str = ""
+    at: str = ""
     format: str = "auto"
     cluster: str = ""
     tenant: str = ""

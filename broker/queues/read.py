@@ -12,7 +12,7 @@ from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
 from broker.observe.side_by_side import side_by_side
-from broker.queues import encoding, fetch, http
+from broker.queues import encoding, fetch, http, live
 from broker.queues.fetch import Fetched
 from broker.queues.gpu_names import renamed, unknown_among
 from broker.queues.parsed import Context, Parsed, Unreadable
@@ -55,8 +55,8 @@ def _problem(source: QueueSource, sentence: str) -> str:
 
 def detected(source: QueueSource, clock: Clock) -> Detected:
     """The format of a source (of its first file), and why it is taken for that. Raises Unreadable."""
-    if source.format != "auto":
-        return Detected(source.format, "the configuration says so")
+    if source.live or source.format != "auto":
+        return Detected(source.live or source.format, "the configuration says so")
     (fetched, _), *_ = _fetched(source, clock, _WALL)
     return detect(encoding.text(fetched.raw, source.max_bytes))
 
@@ -82,12 +82,14 @@ def _reported(job: Job, attempts: set[tuple[str, str, int]], known: set[tuple[st
 
 def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetched, str]]:
     seconds = source.timeout.total_seconds()
+    if source.live:
+        return [(live.ask(source.live, source.at, seconds, source.max_bytes, clock), source.live)]
     if source.url:
         return [(http.get(source.url, seconds, source.max_bytes, clock), "answer")]
     if source.command:
         return [(fetch.command(source.command, seconds, source.max_bytes, clock), source.command[0])]
     if not source.files:
-        raise Unreadable("has neither a file nor a command nor a url")
+        raise Unreadable("has neither a file nor a command nor a url, and is not asked live")
     shift = clock.now() - wall.now()
     found = [(fetch.file(path, source.max_bytes), path.name) for path in source.files]
     return [(fetched._replace(as_of=fetched.as_of + shift), name) for fetched, name in found]
@@ -96,11 +98,11 @@ def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetch
 def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
     try:
         text = encoding.text(fetched.raw, source.max_bytes)
-        name = source.format if source.format != "auto" else detect(text).name
+        name = source.live or (source.format if source.format != "auto" else detect(text).name)
         parsed = FORMATS[name].read(text, _context(source, ref))
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
-    _freshness(parsed, fetched, live=bool(source.command or source.url))
+    _freshness(parsed, fetched, asked=bool(source.command or source.url or source.live))
     return parsed
 
 
@@ -109,10 +111,10 @@ def _context(source: QueueSource, ref: str) -> Context:
     return Context(source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu)
 
 
-def _freshness(parsed: Parsed, fetched: Fetched, *, live: bool) -> None:
+def _freshness(parsed: Parsed, fetched: Fetched, *, asked: bool) -> None:
     """What was asked speaks of now, though nothing may have changed for long; a file is as old as its older sign."""
     stated = parsed.as_of
-    parsed.as_of = fetched.as_of if live or stated is None else min(stated, fetched.as_of)
+    parsed.as_of = fetched.as_of if asked or stated is None else min(stated, fetched.as_of)
 
 
 def _joined(parts: Sequence[Parsed]) -> Parsed:
