@@ -1,17 +1,20 @@
 """What an outcome makes of the reservation that the request was about. Pure."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
-from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.intent import NEVER_APPEARED, Intent, IntentStatus, Outcome
 from broker.model.ledger import CountStep
 from broker.model.request import ReserveRequest, ResizeRequest
-from broker.model.reservation import Reservation
+from broker.model.reservation import Owner, Reservation, ReservationState
 from state.entries import Holding
-from state.steps import moved, widened
+from state.steps import moved, opened, vanished, widened
 from state.witness import first_holding, price_of
+
+LISTED_WHEN_GONE = timedelta(minutes=30)
+"""So long clouds that list what is gone do it at least; the others may not do it at all."""
 
 
 def allowed(before: IntentStatus, after: IntentStatus) -> bool:
@@ -34,7 +37,7 @@ def holding_after(
 ) -> Holding | None:
     """`others` are open intents: what they ask of the same reservation may have held until this."""
     if reservation is None:
-        return None
+        return _perhaps_held(intent, outcome)
     if isinstance(intent.request, ReserveRequest):
         bought = first_holding(reservation, intent, began=intent.sent, now=outcome.at)
         return msgspec.structs.replace(bought, confirmed=outcome.at, changed=outcome.at)
@@ -50,6 +53,31 @@ def holding_after(
         confirmed=outcome.at,
         changed=outcome.at,
     )
+
+
+def _perhaps_held(intent: Intent, outcome: Outcome) -> Holding | None:
+    """A purchase that nobody looked for until clouds no longer list what is gone may have been there meanwhile.
+
+    It may have cost nothing or all until it ended: the report says both. It has no id but its key.
+    """
+    request = intent.request
+    if outcome.code != NEVER_APPEARED or not isinstance(request, ReserveRequest):
+        return None
+    if outcome.at - intent.sent <= LISTED_WHEN_GONE:
+        return None
+    until = min(request.end or outcome.at, outcome.at)
+    held = Reservation(
+        id=request.key,
+        place=request.place,
+        machine_type=request.machine_type,
+        count=request.count,
+        state=ReservationState.EXPIRED,
+        raw_state="never seen",
+        owner=Owner(request.lineage, request.key),
+    )
+    begun = opened(held, earliest=intent.sent, latest=until, price=price_of(intent))
+    steps = vanished((begun,), earliest=intent.sent, latest=until)
+    return Holding(reservation=held, steps=steps, confirmed=intent.sent, changed=intent.sent)
 
 
 def _doubts(before: Holding, intent: Intent, others: Iterable[Intent], latest: datetime) -> list[CountStep]:

@@ -216,7 +216,7 @@ class Store:
             holding = holding_after(intent, outcome, reservation, known, reads.open_intents(connection))
             body = Concluded(key=key, outcome=outcome, holding=holding)
             append(connection, outcome.at, Kind.OUTCOME, body, run_id=intent.run_id)
-            if holding and not known:
+            if holding and not known and reservation:
                 used = Used(step=use_of(holding.reservation, outcome.at), holding=holding)
                 append(connection, outcome.at, Kind.USE, used, run_id=intent.run_id)
             return True

@@ -16,7 +16,7 @@ from broker.apply.apply import PARALLEL, Providers, call
 from broker.apply.boundary import Boundary, Checkpoint, go_on
 from broker.apply.outcomes import CANCELLING, after_error, after_yes
 from broker.clock import Clock
-from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.intent import NEVER_APPEARED, Intent, IntentStatus, Outcome
 from broker.model.request import ReleaseRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from providers.base import VISIBILITY_WINDOW, Provider, Seen, Sighting
@@ -82,7 +82,7 @@ def verdict(intent: Intent, sighting: Sighting, looked: datetime, now: datetime,
         status = IntentStatus.FAILED if refused.status.open else refused.status
         return msgspec.structs.replace(refused, status=status)
     if looked > _last_sent(intent) + window:
-        code, message = ("in-use", _IN_USE) if _busy(intent, sighting) else ("never-appeared", _NEVER)
+        code, message = ("in-use", _IN_USE) if _busy(intent, sighting) else (NEVER_APPEARED, _NEVER)
         return Outcome(status=IntentStatus.FAILED, at=now, code=code, message=message)
     return _still_unknown(intent, now)
 

@@ -7,6 +7,9 @@ import msgspec
 
 from broker.model.request import Request
 
+NEVER_APPEARED = "never-appeared"
+"""The code of a request of which a complete look after the visibility window showed nothing."""
+
 
 class IntentStatus(StrEnum):
     """`planned` is committed before the call. `unknown` is any ending that we did not see.

@@ -15,8 +15,18 @@ from tests.sim.promises import check_bill
 from tests.sim.site import QueueFile, Site
 from tests.sim.world import World
 
-ANY = Random(0)
 MINUTE = timedelta(minutes=1)
+
+
+def anyhow() -> Random:
+    """Where it does not matter what is drawn, the same each time."""
+    return Random(0)
+
+
+def one_job_arrives(world: World) -> None:
+    before = len(world.site.jobs)
+    world.jobs_arrive(anyhow())
+    del world.site.jobs[before + 1 :]
 
 
 @pytest.fixture
@@ -32,7 +42,7 @@ def idle(world: World) -> World:
     del world.site.jobs[2:]
     world.site.run()
     assert sum(h.count for h in world.ours()) == 2
-    world.all_jobs_end(ANY)
+    world.all_jobs_end(anyhow())
     world.sandbox.advance(31 * MINUTE)
     return world
 
@@ -42,8 +52,8 @@ def released(world: World) -> bool:
 
 
 def a_job_starts(world: World) -> None:
-    world.jobs_arrive(ANY)
-    assert world.job_starts(ANY)
+    one_job_arrives(world)
+    assert world.job_starts(anyhow())
 
 
 def killed_before_it_is_called(world: World) -> None:
@@ -98,7 +108,7 @@ def test_a_plan_that_an_older_state_forgot_is_not_applied_again(world: World, cl
     for other in CLOUDS:
         capacity = 2 if other is cloud else 0
         world.market.set_capacity(PoolRule(provider=other.name, capacity=capacity))
-    world.jobs_arrive(ANY)
+    one_job_arrives(world)
     for _ in CLOUDS:
         site.run()
     site.release()
@@ -114,7 +124,7 @@ def test_a_plan_that_an_older_state_forgot_is_not_applied_again(world: World, cl
 
 
 def test_a_clock_that_is_set_back_between_two_runs_breaks_no_report(world: World) -> None:
-    world.jobs_arrive(ANY)
+    one_job_arrives(world)
     world.site.run()
     world.site.clock.off = -3 * MINUTE
     world.site.release()
@@ -122,3 +132,20 @@ def test_a_clock_that_is_set_back_between_two_runs_breaks_no_report(world: World
     world.sandbox.advance(60 * MINUTE)
     world.site.run()
     check_bill(world, off=3 * MINUTE)
+
+
+@pytest.mark.parametrize("died", [Boundary.AFTER_INTENT, Boundary.AFTER_CALL])
+def test_what_was_bought_and_ended_while_no_run_looked_is_in_the_report(world: World, died: Boundary) -> None:
+    """Nobody can say any more whether it was there: the report's bounds hold both."""
+    one_job_arrives(world)
+    world.site.run((died, 1))
+    bought = died is Boundary.AFTER_CALL
+    assert bool(world.ours()) is bought
+    world.all_jobs_end(anyhow())
+    world.sandbox.advance(timedelta(days=2))
+    assert world.site.run().code == 0
+    assert not world.ours()
+    check_bill(world, off=timedelta(0))
+    with world.site.store() as store:
+        assert not store.intents(open_only=True)
+        assert max(step.count for step in store.count_steps()) > 0
