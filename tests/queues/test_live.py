@@ -183,7 +183,7 @@ def test_a_server_that_hangs_is_not_waited_for(cluster: Cluster) -> None:
         stop.wait(20)
         return 200, {}
 
-    cluster.answer = slow  # type: ignore[method-assign]
+    cluster.answer = slow  # type: ignore[method-assign,assignment]
     view = asked(seconds=2)
     stop.set()
     assert "did not end within 2 s" in view.problems[0]
