@@ -16,10 +16,11 @@ from state.store import Store
 from tests.crash.clouds import Cloud, prepared
 from tests.crash.process import Ended, in_process
 from tests.crash.steps import World, run
-from tests.crash.truth import bought, check_ledger, held_in_truth, sent_again
+from tests.crash.truth import bought, check_ledger, ends, held_in_truth, sent_again
 
 VISIBLE_LATER = timedelta(minutes=3)
 PAST_THE_WINDOW = timedelta(minutes=6)
+END_AHEAD = timedelta(minutes=40)
 SETTLING = frozenset(boundary for boundary in Boundary if boundary.startswith("settle"))
 
 
@@ -37,14 +38,23 @@ class Wish(StrEnum):
     GROW = "grow"
     SHRINK = "shrink"
     RELEASE = "release"
+    EXTEND = "extend"
 
     @property
     def before(self) -> int:
-        return {"reserve": 0, "grow": 2, "shrink": 3, "release": 2}[self]
+        return {"reserve": 0, "grow": 2, "shrink": 3, "release": 2, "extend": 2}[self]
 
     @property
     def after(self) -> int:
-        return {"reserve": 2, "grow": 3, "shrink": 2, "release": 0}[self]
+        return {"reserve": 2, "grow": 3, "shrink": 2, "release": 0, "extend": 2}[self]
+
+    @property
+    def end_ahead(self) -> timedelta | None:
+        """How far ahead the end of what is bought is set, where it is set at all."""
+        return END_AHEAD if self is Wish.EXTEND else None
+
+    def possible(self, cloud: Cloud) -> bool:
+        return cloud.moves_end or self is not Wish.EXTEND
 
     def operation(self, cloud: Cloud) -> str:
         return {"reserve": cloud.reserve, "release": cloud.release}.get(self, cloud.resize)
@@ -126,6 +136,8 @@ def play(stage: Stage, cell: Cell) -> list[Ended]:
     wish = cell.wish
     ended = [stage.whole_run(wish.before)]
     stage.past_the_window()
+    if wish.end_ahead:
+        stage.sandbox.advance(wish.end_ahead / 2 - PAST_THE_WINDOW + timedelta(minutes=1))
     go_wrong(stage, wish, cell.mode)
     if cell.boundary in SETTLING:
         ended.append(stage.run(wish.after, die_at=Boundary.AFTER_CALL))
@@ -149,4 +161,6 @@ def survive(stage: Stage, cell: Cell) -> Counter[Boundary]:
     assert bought(sandbox) == wish.before + max(wish.after - wish.before, 0), "bought more than was wanted"
     assert sent_again(sandbox, cell.cloud) == [], "a purchase was sent more than once for one decision"
     check_ledger(sandbox, cell.cloud, stage.state, stage.now)
+    if wish.end_ahead:
+        assert ends(stage.state) > stage.now + wish.end_ahead / 2, "not renewed"
     return Counter(each.passed[-1] for each in ended if each.killed)

@@ -38,6 +38,7 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     denied: str
     states_end: bool
+    moves_end: bool
 
     @property
     def name(self) -> ProviderName:
@@ -70,6 +71,7 @@ CLOUDS = (
         release="CancelCapacityReservation",
         denied="UnauthorizedOperation",
         states_end=True,
+        moves_end=True,
     ),
     Cloud(
         place=Place(Scope(ProviderName.GCP, "research", "us-central1"), "us-central1-a"),
@@ -82,6 +84,7 @@ CLOUDS = (
         release="reservations.delete",
         denied="forbidden",
         states_end=False,
+        moves_end=False,
     ),
     Cloud(
         place=Place(Scope(ProviderName.AZURE, SUBSCRIPTION, "eastus"), "1"),
@@ -94,6 +97,7 @@ CLOUDS = (
         release="capacityReservations.delete",
         denied="AuthorizationFailed",
         states_end=False,
+        moves_end=False,
     ),
 )
 

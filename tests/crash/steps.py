@@ -7,6 +7,7 @@ small: so many instances in one place.
 import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import msgspec
@@ -18,8 +19,8 @@ from broker.clock import FixedClock
 from broker.model.intent import Intent
 from broker.model.ledger import Heartbeat
 from broker.model.offer import Offer, Price, Shape
-from broker.model.plan import Action, Plan, Reason, Release, Reserve, Resize
-from broker.model.request import ReleaseRequest, ReserveRequest, ResizeRequest
+from broker.model.plan import Action, Extend, Plan, Reason, Release, Reserve, Resize
+from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Trust
 from providers.base import Provider, ProviderError
@@ -44,6 +45,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     store: type[Store] = Store
     ready: Provider | None = None
     grow: bool = True
+    end_ahead: timedelta | None = None
 
     @property
     def clock(self) -> FixedClock:
@@ -92,7 +94,8 @@ def decide(world: World, store: Store, views: Sequence[ScopeView]) -> Plan:
         for r in view.reservations
         if r.owner and r.owner.lineage == store.lineage and r.state.supplies and r.count
     ]
-    trusted = all(view.trust is Trust.COMPLETE for view in views)
+    moving = any(isinstance(i.request, EndRequest) for i in store.intents(open_only=True))
+    trusted = not moving and all(view.trust is Trust.COMPLETE for view in views)
     short = world.want - sum(r.count for r in held) - sum(_pending(i) for i in store.intents(open_only=True))
     identity = f"{store.lineage}/{store.serial}/{world.now}/{world.want}"
     plan_id = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -122,6 +125,8 @@ def _actions(world: World, lineage: str, key: str, short: int, held: list[Reserv
         return (
             _grown(world, lineage, key, short, held[0]) if held and world.grow else _bought(world, lineage, key, short),
         )
+    if short == 0 and world.end_ahead:
+        return tuple(_extended(world, lineage, key, r) for r in held if _ends_soon(r, world))[:1]
     if short < 0 and held:
         last = held[-1]
         return (_released(lineage, key, last) if last.count <= -short else _grown(world, lineage, key, short, last),)
@@ -130,13 +135,37 @@ def _actions(world: World, lineage: str, key: str, short: int, held: list[Reserv
 
 def _bought(world: World, lineage: str, key: str, count: int) -> Reserve:
     cloud = world.cloud
-    request = ReserveRequest(key=key, lineage=lineage, place=cloud.place, machine_type=cloud.machine_type, count=count)
+    request = ReserveRequest(
+        key=key,
+        lineage=lineage,
+        place=cloud.place,
+        machine_type=cloud.machine_type,
+        count=count,
+        end=world.now + world.end_ahead if world.end_ahead else None,
+    )
     offer = Offer(
         place=cloud.place,
         shape=Shape(cloud.machine_type, cloud.gpu_model, 8),
         price=Price(cloud.price, "catalogue", world.now),
     )
     return Reserve(pool="gpu", reasons=WHY, usd_per_hour=cloud.price * count, request=request, offer=offer)
+
+
+def _ends_soon(held: Reservation, world: World) -> bool:
+    return held.ends is not None and world.end_ahead is not None and held.ends < world.now + world.end_ahead / 2
+
+
+def _extended(world: World, lineage: str, key: str, held: Reservation) -> Extend:
+    assert held.ends is not None and world.end_ahead is not None
+    request = EndRequest(
+        key=key,
+        lineage=lineage,
+        place=held.place,
+        reservation_id=held.id,
+        from_end=held.ends,
+        to_end=world.now + world.end_ahead,
+    )
+    return Extend(pool="gpu", reasons=WHY, usd_per_hour=Decimal(0), request=request, reservation=held)
 
 
 def _grown(world: World, lineage: str, key: str, by: int, held: Reservation) -> Resize:

@@ -45,6 +45,12 @@ def sent_again(sandbox: Sandbox, cloud: Cloud) -> list[str]:
     return [parameters for parameters, times in sent.items() if times > 1]
 
 
+def ends(state: Path) -> datetime:
+    """When the first of what is ours ends."""
+    with Store.open(state, read_only=True) as store:
+        return min(r.ends for r in store.reservations() if r.ends and not r.state.gone)
+
+
 def open_intents(state: Path) -> int:
     with Store.open(state, read_only=True) as store:
         return len(store.intents(open_only=True))

@@ -80,6 +80,14 @@ def test_nothing_is_given_back_within_the_minimum_hold_after_purchase() -> None:
     assert "bought 30 min ago: held for at least 60" in kept(plan)
 
 
+def test_what_came_after_the_last_use_has_idled_only_since_it_came() -> None:
+    """The reservation was last used long ago; it grew since, past the minimum hold, yet the threshold is longer."""
+    grown = intent("keycr-1", status=IntentStatus.DONE, sent=NOW - 2 * HOUR, reservation_id="cr-1")
+    seen = lonely(intents=(grown,), idle=(idle("cr-1", 48 * HOUR),))
+    assert given_back(decide(seen, policy(purchase={"reacquire": 3 * HOUR}))) == []
+    assert given_back(decide(seen, policy(purchase={"reacquire": 2 * HOUR}))) == [("cr-1", 0)]
+
+
 def test_never_seen_idle_is_not_idle() -> None:
     assert given_back(decide(lonely(idle=()), policy())) == []
 
