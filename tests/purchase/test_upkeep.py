@@ -14,6 +14,7 @@ from broker.model.request import ReleaseRequest
 from broker.model.reservation import Owner, ReservationState
 from broker.model.snapshot import Snapshot, Trust
 from broker.purchase.decide import decide
+from broker.purchase.trust import doubts
 from tests.purchase.worlds import (
     AWS,
     CENTRAL,
@@ -227,3 +228,10 @@ def test_a_protected_end_is_renewed_too() -> None:
 def test_unlisted_scopes_are_doubted() -> None:
     seen = lonely(scopes=(scope_view(reservations=(held(),)), scope_view(GCP, trust=Trust.UNKNOWN)))
     assert given_back(decide(seen, policy())) == []
+
+
+def test_a_scope_that_is_in_no_listing_is_doubted_too() -> None:
+    rules = policy()
+    elsewhere = msgspec.structs.replace(AWS, region="us-west-9")
+    assert "us-west-9 was not listed" in doubts(rules.pools, elsewhere, world(sources=(source(),)), rules)
+    assert doubts(rules.pools, AWS, world(sources=(source(),), offers=(offer(),)), rules) == ""
