@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from broker.backtest.advice import LearnedHold
 from broker.backtest.covering import Error
-from broker.backtest.hourly import HOUR_S, Hour
+from broker.backtest.hourly import HOUR_S, Advise, Hour
 from broker.sia.columns import DONE
 from forecasts.demand import AGE_EDGES_H
 from forecasts.rises import RiseForecast
@@ -22,7 +21,7 @@ class Foresight:
     """
 
     rises: RiseForecast
-    hold: LearnedHold | None
+    hold: Advise | None
     first: int
     most: int
     share: float

@@ -9,7 +9,8 @@ from broker.backtest.advice import LearnedHold
 from broker.backtest.covering import Covering, Error, Given, Rises
 from broker.backtest.entitlements import from_concurrency, from_offered_load
 from broker.backtest.fifo import static_starts
-from broker.backtest.hourly import HOUR_S, CapacityRule, Outcome, Setting, replay_naive, replay_sia
+from broker.backtest.hourly import HOUR_S, Advise, CapacityRule, Outcome, Setting, replay_naive, replay_sia
+from broker.backtest.insurance import MinimumTerm
 from broker.backtest.metrics import Comparison, compare
 from broker.backtest.predicted import wrong_by
 from broker.backtest.trace import Floats, Ints, Trace
@@ -36,6 +37,7 @@ class Knobs:
     share: float = 0.9
     alpha: float = 0.003
     learned_hold: bool = True
+    term_s: float = 0.0  # what is bought is kept so long
     forecast: str = "rolling"
     durations: str = "none"  # what ranks loans: none, known, submit
     wrong_by: float = 1.0  # forecasts are too high or too low by this factor, at random
@@ -108,15 +110,18 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
     typical, quick = _durations(case, knobs, setting.seed)
-    advise = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    advise: Advise | None = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    rule: CapacityRule
     if knobs.forecast == "learned":
-        both = _foresight(case, knobs, advise, setting.seed)
-        return replay_sia(case.trace, case.entitlements, case.total, setting, both, both, typical, quick)
-    rule = covering(case, knobs, case.total, setting.seed)
+        advise = rule = _foresight(case, knobs, advise, setting.seed)
+    else:
+        rule = covering(case, knobs, case.total, setting.seed)
+    if knobs.term_s > 0:
+        rule = MinimumTerm(rule=rule, term_s=knobs.term_s)
     return replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, typical, quick)
 
 
-def _foresight(case: Case, knobs: Knobs, hold: LearnedHold | None, seed: int) -> "Foresight":
+def _foresight(case: Case, knobs: Knobs, hold: Advise | None, seed: int) -> "Foresight":
     from broker.backtest.foresight import Foresight
     from forecasts import rises
 

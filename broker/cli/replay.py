@@ -48,6 +48,16 @@ def _backtest(
     share: Annotated[
         float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 0.85.")
     ] = None,
+    term: Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")] = 0.0,
+    insurance: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            "--insurance",
+            metavar="FAILURE MISSED LENT",
+            help="Sets --quantile: probability that an unreserved launch fails; in prices of a GPU-hour, the cost of "
+            "one that is owed and missing, and the value of one lent.",
+        ),
+    ] = None,
     misses: Annotated[
         float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
     ] = 0.003,
@@ -64,6 +74,7 @@ def _backtest(
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.backtest import command as backtest
     from broker.backtest.analysis import analyse as use_of
+    from broker.backtest.insurance import quantile_to_hold
     from broker.backtest.page import as_html, as_text, use_as_text
     from broker.backtest.protocols import knobs_of
     from broker.errors import Exit
@@ -85,7 +96,15 @@ def _backtest(
         frontier=frontier,
         seeds=seeds,
         jobs=jobs,
-        knobs=knobs_of(forecast, quantile=quantile, hours=horizon, days=days, share=share, alpha=misses),
+        knobs=knobs_of(
+            forecast,
+            quantile=quantile_to_hold(*insurance) if insurance else quantile,
+            hours=horizon,
+            days=days,
+            share=share,
+            alpha=misses,
+            term_s=term,
+        ),
     )
     found = backtest.backtest(options)
     if html is not None:

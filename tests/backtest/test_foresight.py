@@ -11,13 +11,13 @@ from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Trace
 from broker.errors import UsageError
 
-CUT_S = 12.5 * 86_400
+CUT_S = 9.5 * 86_400
 
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
     whole = synthesise(3)
-    return whole.pick(whole.submit_s < 20 * 86_400)
+    return whole.pick(whole.submit_s < 14 * 86_400)
 
 
 def other_future(trace: Trace, ended: np.ndarray) -> Trace:
@@ -46,7 +46,7 @@ def test_another_future_changes_no_decision(trace: Trace, knobs: Knobs) -> None:
     before = (first.start <= CUT_S) | (second.start <= CUT_S)
     assert np.array_equal(first.start[before], second.start[before])
     past = [at for at, _ in first.curve if at <= CUT_S]
-    assert len(past) > 200
+    assert len(past) > 150
     assert first.curve[: len(past)] == second.curve[: len(past)]
     assert first.curve[-1] != second.curve[-1], "the futures differ"
 
