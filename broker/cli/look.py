@@ -53,18 +53,34 @@ def _check(common: Common) -> int:
 def _jobs(
     common: Common,
     files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None,
-    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv or jsonl.")] = "auto",
+    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto",
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
+    explain: Annotated[str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours.")] = None,
+    quarantine: Annotated[bool, typer.Option("--quarantine", help="Each row that was set aside, and why.")] = False,
+    confirm: Annotated[str | None, typer.Option(metavar="NAME", help="Believe a queue that lost most jobs.")] = None,
 ) -> int:
     """The queue as the broker reads it, by tenant and pool.
 
     With the rows that were read, kept, merged, dropped and quarantined."""
     from broker.commands import queue_reading
-    from broker.view.jobs import jobs_json, jobs_text
+    from broker.view import jobs
 
-    read = queue_reading.read(common.path, files or [], source_format, timezone, flags=common.flags)
-    console = common.console
-    console.answer(jobs_json(read) if common.json else jobs_text(read, verbose=console.verbose, paint=console.paint))
+    console, where = common.console, (common.path, files or [], source_format, timezone)
+    if confirm:
+        believed = queue_reading.confirm(common.path, confirm, flags=common.flags)
+        console.answer(f"{confirm} is believed to hold {believed} live jobs.")
+        return 0
+    if explain:
+        found = queue_reading.explain(*where, explain, flags=common.flags)
+        console.answer(jobs.explained_json(found) if common.json else jobs.explained_text(found))
+        return 0
+    if quarantine:
+        rows = queue_reading.quarantine(*where, flags=common.flags)
+        console.answer(jobs.quarantine_json(rows) if common.json else jobs.quarantine_text(rows))
+        return 0
+    read = queue_reading.read(*where, flags=common.flags)
+    shown = jobs.jobs_text(read, verbose=console.verbose, paint=console.paint)
+    console.answer(jobs.jobs_json(read) if common.json else shown)
     return read.exit_code
 
 
@@ -133,6 +149,6 @@ def _report(
     }
     common.console.answer(render[TableFormat.JSON if common.json else how](made))
     if made.complete or not strict:
-        return Exit.OK
+        return 0
     common.console.remark("The figures are not complete: a price is missing.")
     return Exit.PARTLY_DONE

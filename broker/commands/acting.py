@@ -24,12 +24,14 @@ from broker.model.ledger import Heartbeat
 from broker.model.plan import Plan
 from broker.model.policy import Mode, Policy
 from broker.model.snapshot import Snapshot
+from broker.observe.drops import after
 from broker.observe.observe import frozen_by, observe
 from broker.observe.timekeeping import require_right_time
 from broker.purchase.notes import IDLE_WHILE_ON_DEMAND
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock
+from state.queue_reads import recall, remember
 
 ROOM_BYTES = 16 * 2**20
 """What must be free beside the state before a run begins: some thousand entries and their journal."""
@@ -158,6 +160,7 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     for found in settle(store, place.providers, place.clock, window=window, may_change=may_change):
         tell(FoundOut(settled=found))
     snapshot = observe(place.config, store, place.providers, place.clock)
+    remember(place.config.state, after(snapshot.sources, recall(place.config.state)))
     tell(_looked(snapshot))
     for entry in store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id):
         tell(News(text=_news(entry)))

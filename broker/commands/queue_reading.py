@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,13 +13,17 @@ from broker.commands.workplace import clock_of
 from broker.config import Config, QueueSource, load
 from broker.config.values import Wrong, choice
 from broker.config.values import timezone as checked_timezone
-from broker.errors import Exit, UsageError
+from broker.errors import Exit, InputError, UsageError
 from broker.model.job import Job, JobState
 from broker.model.policy import Pool
 from broker.model.snapshot import SourceView, Trust
+from broker.observe.drops import judged, live
 from broker.purchase.pools import pool_of
-from broker.queues.read import read_all
+from broker.queues.explain import Explained, explained
+from broker.queues.parsed import Unreadable
+from broker.queues.read import Part, parts, read_all
 from broker.queues.registry import FORMATS
+from state.queue_reads import QueueRead, recall, remember
 
 NO_POOL = "(no pool)"
 _ANY_AGE = timedelta(days=36500)
@@ -52,10 +56,84 @@ def read(
     path: Path, files: Sequence[Path], source_format: str, timezone: str | None, *, flags: Mapping[str, str]
 ) -> Queue:
     """With files, the configuration is needed for the pools only, and may be missing."""
-    config = load(path, flags=flags, env=os.environ) if path.exists() or not files else None
-    sources = [_source(each, source_format, timezone) for each in files] or (config.queues if config else ())
+    config, sources = _sources(path, files, source_format, timezone, flags)
     views = read_all(sources, _clock(config))
+    if config and not files:
+        views = judged(views, recall(config.state))
     return Queue(sources=views, groups=_groups(views, config.policy.pools if config else ()))
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A row that was set aside."""
+
+    source: str
+    where: str
+    reason: str
+    value: str
+
+
+def quarantine(
+    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, *, flags: Mapping[str, str]
+) -> tuple[Row, ...]:
+    """Raises InputError for a source that cannot be read."""
+    rows = []
+    for source, part in _parts(path, files, source_format, timezone, flags):
+        for where, reason, value in part.parsed.set_aside:
+            rows.append(Row(source=source.name, where=f"{part.context.ref}:{where}", reason=reason, value=value))
+    return tuple(rows)
+
+
+def explain(
+    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, identity: str, *,
+    flags: Mapping[str, str],
+) -> tuple[Explained, ...]:  # fmt: skip
+    """Each attempt of the job in each source. Raises InputError for a source or job that cannot be found."""
+    found = tuple(
+        explained(job, part.format, part.text, part.context)
+        for _, part in _parts(path, files, source_format, timezone, flags)
+        for job in part.parsed.jobs
+        if job.id == identity
+    )
+    if not found:
+        raise InputError(f"no source holds a job {identity}", next_step="See the ids with: broker jobs -v; rows that "
+                         "were set aside with: broker jobs --quarantine")  # fmt: skip
+    return found
+
+
+def confirm(path: Path, name: str, *, flags: Mapping[str, str]) -> int:
+    """Believe how many jobs a source holds now; returns how many those are. Raises InputError or UsageError."""
+    config = load(path, flags=flags, env=os.environ)
+    sources = [source for source in config.queues if source.name == name]
+    if not sources:
+        raise UsageError(
+            f'there is no queue "{name}"', next_step=f"There are: {', '.join(s.name for s in config.queues)}"
+        )
+    (view,) = [view for view in read_all(config.queues, _clock(config)) if view.source == name]
+    if view.trust is Trust.UNKNOWN:
+        raise InputError(view.problems[0], next_step="What cannot be read cannot be confirmed")
+    remember(config.state, recall(config.state) | {name: QueueRead(source=name, live=live(view))})
+    return live(view)
+
+
+def _parts(
+    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, flags: Mapping[str, str]
+) -> Iterator[tuple[QueueSource, Part]]:
+    config, sources = _sources(path, files, source_format, timezone, flags)
+    for source in sources:
+        try:
+            yield from ((source, part) for part in parts(source, _clock(config)))
+        except Unreadable as why:
+            raise InputError(f"queue {source.name}: {why}", next_step="Correct it, or name another file") from None
+
+
+def _sources(
+    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, flags: Mapping[str, str]
+) -> tuple[Config | None, Sequence[QueueSource]]:
+    """Files stand in the place of the configured sources; GPUs are called as configured in either."""
+    config = load(path, flags=flags, env=os.environ) if path.exists() or not files else None
+    aliases = config.gpu_aliases if config else ()
+    given = [msgspec.structs.replace(_source(each, source_format, timezone), gpu_aliases=aliases) for each in files]
+    return config, given or (config.queues if config else ())
 
 
 def _clock(config: Config | None) -> Clock:

@@ -96,10 +96,12 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
 
     sandbox = clouds.sandbox(reader, document, path.parent)
     providers = clouds.providers(reader, document, sandbox)
+    aliases = _gpu_aliases(reader, top)
     return Config(
         path=path,
+        gpu_aliases=aliases,
         queues=tuple(
-            _queue(path.parent, fields | {"gpu_aliases": _gpu_aliases(reader, top)})
+            _queue(path.parent, fields | {"gpu_aliases": aliases})
             for _, _, fields in reader.many(schema.QUEUE, document, "")
         ),
         policy=_policy(reader, document, top, providers),

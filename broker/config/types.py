@@ -95,3 +95,4 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     schedule: ScheduleSettings = ScheduleSettings()
     sandbox: SandboxSettings | None = None
     settings: tuple[Setting, ...] = ()
+    gpu_aliases: tuple[tuple[str, str], ...] = ()

@@ -16,11 +16,13 @@ from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
+from broker.observe.drops import judged
 from broker.observe.side_by_side import started
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
 from providers.base import Provider, ProviderError
 from providers.prices.table import PriceTable, load_prices, price_offers
+from state.queue_reads import recall
 from state.store import Store
 
 T = TypeVar("T")
@@ -35,7 +37,7 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
     doubt = started(partial(clock_doubt, config.providers, clock))
     sources = started(partial(read_all, config.queues, clock))
     scopes = _scopes(config, providers, clock)
-    read = sources.result()
+    read = judged(sources.result(), recall(config.state))
     frozen = frozen_by(config.freeze_file) or doubt.result()
     now = clock.now()
     return Snapshot(

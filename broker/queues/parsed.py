@@ -10,6 +10,9 @@ import msgspec
 
 from broker.model.job import Job
 
+MOST_SET_ASIDE = 1000
+"""Rows that are kept one by one; all are counted."""
+
 _SHOWN = 60
 
 
@@ -54,11 +57,19 @@ class Context(NamedTuple):
         return self.tenant or "default"
 
 
+class SetAside(NamedTuple):
+    """A row that is not understood: where it stands, why, and what it holds there."""
+
+    where: str
+    reason: str
+    value: str
+
+
 class Parsed(msgspec.Struct, kw_only=True):
     """rows = len(jobs) + merged + dropped + quarantined; an array record counts once per task.
 
     `whole` is false when the input says or shows that it is not all there. `as_of` is the input's own word for how
-    fresh it is, None where it says nothing.
+    fresh it is, None where it says nothing. `set_aside` holds the first of those quarantined.
     """
 
     jobs: list[Job] = msgspec.field(default_factory=list)
@@ -67,6 +78,7 @@ class Parsed(msgspec.Struct, kw_only=True):
     quarantined: Counter[str] = msgspec.field(default_factory=Counter)
     examples: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
+    set_aside: list[SetAside] = msgspec.field(default_factory=list)
     whole: bool = True
     as_of: datetime | None = None
 
@@ -78,6 +90,8 @@ class Parsed(msgspec.Struct, kw_only=True):
         self.quarantined[unfit.reason] += 1
         shown = str(unfit.value)[:_SHOWN]
         self.examples.setdefault(unfit.reason, f"{where}: {shown!r}" if shown else where)
+        if len(self.set_aside) < MOST_SET_ASIDE:
+            self.set_aside.append(SetAside(where, unfit.reason, shown))
 
     def drop(self, unwanted: Unwanted) -> None:
         self.dropped[unwanted.reason] += unwanted.rows

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -95,15 +96,34 @@ def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetch
     return [(fetched._replace(as_of=fetched.as_of + shift), name) for fetched, name in found]
 
 
+class Part(NamedTuple):
+    """One file, or one answer, of a source: its text beside what was made of it."""
+
+    format: str
+    text: str
+    context: Context
+    parsed: Parsed
+
+
+def parts(source: QueueSource, clock: Clock, wall: Clock = _WALL) -> list[Part]:
+    """For those who want to see what became of single rows. Raises Unreadable."""
+    return [_opened(source, fetched, ref) for fetched, ref in _fetched(source, clock, wall)]
+
+
 def _part(source: QueueSource, fetched: Fetched, ref: str) -> Parsed:
+    parsed = _opened(source, fetched, ref).parsed
+    _freshness(parsed, fetched, asked=bool(source.command or source.url or source.live))
+    return parsed
+
+
+def _opened(source: QueueSource, fetched: Fetched, ref: str) -> Part:
+    context = _context(source, ref)
     try:
         text = encoding.text(fetched.raw, source.max_bytes)
         name = source.live or (source.format if source.format != "auto" else detect(text).name)
-        parsed = FORMATS[name].read(text, _context(source, ref))
+        return Part(name, text, context, FORMATS[name].read(text, context))
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
-    _freshness(parsed, fetched, asked=bool(source.command or source.url or source.live))
-    return parsed
 
 
 def _context(source: QueueSource, ref: str) -> Context:
@@ -128,6 +148,7 @@ def _joined(parts: Sequence[Parsed]) -> Parsed:
             dropped=whole.dropped + part.dropped,
             quarantined=whole.quarantined + part.quarantined,
             examples=part.examples | whole.examples,
+            set_aside=whole.set_aside + part.set_aside,
             notes=list(dict.fromkeys([*whole.notes, *part.notes])),
             whole=whole.whole and part.whole,
             as_of=min((part.as_of, whole.as_of), key=lambda at: (at is not None, at)),

@@ -181,12 +181,12 @@ def _count(row: Row, name: str) -> int | None:
 
 def attempts(jobs: list[Job], parsed: Parsed) -> list[Job]:
     """Rows of one id, oldest first, numbered; identical rows are merged."""
-    rows: defaultdict[tuple[str, str], dict[Job, None]] = defaultdict(dict)
+    rows: defaultdict[tuple[str, str], dict[Job, Job]] = defaultdict(dict)
     for job in jobs:
-        rows[job.cluster, job.id][msgspec.structs.replace(job, raw_ref="")] = None
+        rows[job.cluster, job.id].setdefault(msgspec.structs.replace(job, raw_ref=""), job)
     merged = len(jobs) - sum(map(len, rows.values()))
     parsed.merged += merged
-    return [attempt for same in rows.values() for attempt in _numbered(list(same))]
+    return [attempt for same in rows.values() for attempt in _numbered(list(same.values()))]
 
 
 def _numbered(rows: list[Job]) -> list[Job]:

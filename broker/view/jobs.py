@@ -1,11 +1,18 @@
 """The queue as it was read, as text and JSON."""
 
-from broker.commands.queue_reading import Group, Queue
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from broker.commands.queue_reading import Group, Queue, Row
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
+from broker.queues.explain import Explained
 from broker.view.document import document
 from broker.view.text import Paint, number, plain, table, when
 
+_WIDEST = 60
 _COUNTS = frozenset({2, 3, 4, 5})
 
 
@@ -45,6 +52,41 @@ def _each(jobs: list[Job]) -> str:
 def _job(job: Job) -> list[str]:
     wants = [str(job.gpus), job.gpu_model or "-", str(job.nodes or "-")]
     return [job.id, job.tenant, job.state.value, *wants, when(job.submit)]
+
+
+def quarantine_text(rows: Sequence[Row]) -> str:
+    """Each row that was set aside."""
+    if not rows:
+        return "No row was set aside."
+    return table(["source", "where", "why", "value"], [[row.source, row.where, row.reason, row.value] for row in rows])
+
+
+def quarantine_json(rows: Sequence[Row]) -> str:
+    return document("jobs-quarantine", {"rows": rows})
+
+
+def explained_text(found: Sequence[Explained]) -> str:
+    """Our fields, then the source's, each with what of ours hangs on it."""
+    return "\n\n".join(_explained(each) for each in found)
+
+
+def explained_json(found: Sequence[Explained]) -> str:
+    return document("jobs-explain", {"jobs": found})
+
+
+def _explained(each: Explained) -> str:
+    job = each.job
+    head = f"{job.id}, attempt {job.attempt}: read as {each.format} at {job.raw_ref} of {job.source}"
+    ours = [[name, _value(value)] for name, value in msgspec.structs.asdict(job).items() if value not in (None, "", ())]
+    raw = [[field.name, field.value[:_WIDEST], ", ".join(field.makes) or "-"] for field in each.raw]
+    theirs = table(["raw field", "value", "makes"], raw) if raw else "Its raw record cannot be looked at by itself."
+    return "\n\n".join([head, table(["our field", "value"], ours), theirs])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, datetime):
+        return when(value)
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def jobs_json(queue: Queue) -> str:

@@ -84,7 +84,15 @@ def looks_empty(raw: bytes) -> bool:
     return header_only or any(mark in squeezed for mark in _EMPTY_MARKS) or not squeezed.replace("[]", "")
 
 
-_EMPTY_MARKS = ('"jobs":[]', '"jobs":0', '"items":[]', "Nojobsinthesystem", '"items":null')
+_EMPTY_MARKS = (
+    '"jobs":[]',
+    '"jobs":0',
+    '"items":[]',
+    "Nojobsinthesystem",
+    '"value":[]',
+    '"TrainingJobs":[]',
+    '"items":null',
+)
 
 
 def block(name: str, seed: int, tries: int) -> Sum:

@@ -36,7 +36,7 @@ def test_a_job_in_full() -> None:
     at = datetime(2026, 3, 4, 8, tzinfo=UTC)
     assert only() == Job(
         id="12", cluster="c1", tenant="vision", user="ana", queue="gpu", submit=at, eligible=at, state=JobState.PENDING,
-        gpus=16, gpu_model="h100", gpus_per_node=8, nodes=2, time_limit_s=43200, priority=500, source="q",
+        gpus=16, gpu_model="h100", gpus_per_node=8, nodes=2, time_limit_s=43200, priority=500, source="q", raw_ref=":2",
     )  # fmt: skip
 
 

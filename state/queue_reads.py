@@ -1,0 +1,51 @@
+"""How many live jobs each queue held when it was last read, in a small file beside the state.
+
+Overwritten, and nothing is derived from it that could cost money: it only makes the next read doubt a queue that has
+suddenly lost nearly all its jobs. Without the file nothing is doubted.
+"""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from broker.errors import StateError
+
+_MODE = 0o600
+
+
+class QueueRead(msgspec.Struct, frozen=True, kw_only=True):
+    """`live` jobs were believed to be there. `doubted_as_of`: a read that held far fewer, and is not believed yet."""
+
+    source: str
+    live: int
+    doubted_as_of: datetime | None = None
+
+
+_DECODE = msgspec.json.Decoder(list[QueueRead])
+
+
+def recall(state: Path) -> dict[str, QueueRead]:
+    """By source; nothing where there is no such file, or it cannot be read."""
+    try:
+        return {read.source: read for read in _DECODE.decode(_beside(state).read_bytes())}
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def remember(state: Path, reads: dict[str, QueueRead]) -> None:
+    """Raises StateError."""
+    path = _beside(state)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as file:
+            file.write(msgspec.json.encode(list(reads.values())))
+        fresh.replace(path)
+    except OSError as error:
+        what = f"cannot write {path}: {error.strerror}"
+        raise StateError(what, next_step="Make room and check the folder's mode; nothing was done") from None
+
+
+def _beside(state: Path) -> Path:
+    return state.with_name(f"{state.name}.queues")
