@@ -185,7 +185,7 @@ class _Run:
         return action.request.lineage == lineage and owner is not None and owner.lineage == lineage
 
     def _no_purchase(self, action: Action) -> tuple[str, str] | None:
-        if isinstance(action, Reserve) and action.offer.price is None:
+        if action.usd_per_hour is None or (isinstance(action, Reserve) and action.offer.price is None):
             return "no-price", "nothing is bought without a price"
         quiet = self._store.quiet_until
         if quiet and self._clock.now() < quiet:

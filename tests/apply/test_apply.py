@@ -132,6 +132,17 @@ def test_nothing_is_bought_without_a_price_or_in_the_quiet_time(store: Store, cl
     assert cloud.calls == ["reserve k3"]
 
 
+def test_growth_without_a_price_is_not_sent_and_needs_none_to_shrink(
+    store: Store, cloud: Cloud, clock: FixedClock
+) -> None:
+    run(plan(buy("k1", count=2)), store, cloud, clock)
+    bigger, smaller = (resize(f"r{count}", cloud.held["res-k1"], count) for count in (3, 1))
+    bigger, smaller = (msgspec.structs.replace(each, usd_per_hour=None) for each in (bigger, smaller))
+    assert run(plan(bigger), store, cloud, clock) == ["refused"]
+    assert run(plan(smaller), store, cloud, clock) == ["done"]
+    assert cloud.calls == ["reserve k1", "resize r1"]
+
+
 def test_a_release_that_something_hinders_stays_open(store: Store, cloud: Cloud, clock: FixedClock) -> None:
     run(plan(buy("k1")), store, cloud, clock)
     cloud.hinders = 1
