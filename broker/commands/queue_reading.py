@@ -18,7 +18,7 @@ from broker.model.job import Job, JobState
 from broker.model.policy import Pool
 from broker.model.snapshot import SourceView, Trust
 from broker.observe.drops import judged, live
-from broker.purchase.pools import pool_of
+from broker.purchase.pools import Asks, asks, pool_of
 from broker.queues.explain import Explained, explained
 from broker.queues.parsed import Unreadable
 from broker.queues.read import Part, parts, read_all
@@ -41,9 +41,22 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     running_gpus: int
 
 
+class Unrouted(msgspec.Struct, frozen=True, kw_only=True):
+    """Live jobs that no pool takes, by all that decides it. `example` is one of their ids."""
+
+    tenant: str
+    queue: str | None
+    gpu_model: str | None
+    constraint: str | None
+    jobs: int
+    gpus: int
+    example: str
+
+
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceView, ...]
     groups: tuple[Group, ...]
+    unrouted: tuple[Unrouted, ...] = ()
 
     @property
     def exit_code(self) -> Exit:
@@ -60,7 +73,8 @@ def read(
     views = read_all(sources, _clock(config))
     if config and not files:
         views = judged(views, recall(config.state))
-    return Queue(sources=views, groups=_groups(views, config.policy.pools if config else ()))
+    pools = config.policy.pools if config else ()
+    return Queue(sources=views, groups=_groups(views, pools), unrouted=_unrouted(views, pools) if pools else ())
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +169,28 @@ def _groups(views: Sequence[SourceView], pools: tuple[Pool, ...]) -> tuple[Group
         pool = pool_of(job, pools)
         jobs[job.tenant, pool.name if pool else NO_POOL].append(job)
     return tuple(_group(tenant, pool, members) for (tenant, pool), members in sorted(jobs.items()))
+
+
+def _unrouted(views: Sequence[SourceView], pools: tuple[Pool, ...]) -> tuple[Unrouted, ...]:
+    """Most GPUs first. Without any pool nothing is routed, and there is nothing to say."""
+    found: dict[Asks, list[Job]] = defaultdict(list)
+    for job in (job for view in views for job in view.jobs if job.state.live):
+        found[asks(job)].append(job)
+    left = [jobs for jobs in found.values() if pool_of(jobs[0], pools) is None]
+    return tuple(_left(jobs) for jobs in sorted(left, key=lambda jobs: -sum(job.gpus for job in jobs)))
+
+
+def _left(jobs: Sequence[Job]) -> Unrouted:
+    first = jobs[0]
+    return Unrouted(
+        tenant=first.tenant,
+        queue=first.queue,
+        gpu_model=first.gpu_model,
+        constraint=first.constraint,
+        jobs=len(jobs),
+        gpus=sum(job.gpus for job in jobs),
+        example=first.id,
+    )
 
 
 def _group(tenant: str, pool: str, jobs: Sequence[Job]) -> Group:

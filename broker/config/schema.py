@@ -116,6 +116,12 @@ POOL = Section(
         Key("machine_types", values.texts, "empty: every machine type with that GPU", ()),
         Key("queues", values.texts, "only jobs of these queues (partitions); empty: all", ()),
         Key("tenants", values.texts, "only jobs of these tenants; empty: all", ()),
+        Key(
+            "constraints",
+            values.texts,
+            "only jobs that insist on one of these node labels (`name=value`) or features; shell patterns; empty: all",
+            (),
+        ),
         Key("default", values.flag, "jobs that name no GPU model belong here", _POOL.default),
         Key("min_gpus", values.count, "never hold fewer", _POOL.min_gpus),
         Key("max_gpus", values.count, "never hold more; none: no limit", _POOL.max_gpus),

@@ -39,8 +39,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """The key that demand is grouped by: a GPU model and the places allowed to serve it.
 
     `gpu_models` are names of `broker.model.gpu`; a job asks for this pool if its model is satisfied by one of them,
-    or if it names no model and `default` is set; `queues` and `tenants` (empty: all) narrow that. `machine_types`
-    empty allows every type with that GPU. `match` must be equal on supply that is to count.
+    or if it names no model and `default` is set; `queues`, `tenants` and `constraints` (empty: all) narrow that.
+    `machine_types` empty allows every type with that GPU. `match` must be equal on supply that is to count.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     machine_types: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
     default: bool = False
     own: tuple[OwnNodes, ...] = ()
     min_gpus: int = 0

@@ -1,5 +1,6 @@
 """Which pool a job asks, and what a pool allows: places, machine types, GPU models."""
 
+import re
 from fnmatch import fnmatchcase
 
 from broker.model.gpu import satisfies
@@ -7,6 +8,15 @@ from broker.model.job import Job
 from broker.model.offer import Offer
 from broker.model.place import Place
 from broker.model.policy import PlaceRule, Policy, Pool
+
+_PARTS = re.compile(r"[&,|*()\[\]]+")
+
+Asks = tuple[str | None, str | None, str, str | None]
+"""All of a job that decides which pool it asks: jobs that agree in it ask the same."""
+
+
+def asks(job: Job) -> Asks:
+    return job.gpu_model, job.queue, job.tenant, job.constraint
 
 
 def pool_of(job: Job, pools: tuple[Pool, ...]) -> Pool | None:
@@ -47,7 +57,14 @@ def _asks(job: Job, pool: Pool) -> bool:
         _model_fits(job.gpu_model, pool)
         and (not pool.queues or job.queue in pool.queues)
         and (not pool.tenants or job.tenant in pool.tenants)
+        and (not pool.constraints or _constrained(job.constraint or "", pool.constraints))
     )
+
+
+def _constrained(constraint: str, patterns: tuple[str, ...]) -> bool:
+    """Whether one of the node labels (`name=value`) or features that the job insists on is one of the pool's."""
+    parts = _PARTS.split(constraint)
+    return any(fnmatchcase(part, pattern) for part in parts if part for pattern in patterns)
 
 
 def _model_fits(wanted: str | None, pool: Pool) -> bool:

@@ -7,7 +7,7 @@ from broker.model.job import Job, JobState
 from broker.model.policy import Policy, Pool
 from broker.model.snapshot import Snapshot, SourceView
 from broker.purchase.needs import Demand, Need, Standing
-from broker.purchase.pools import pool_of, runs_on_own_nodes
+from broker.purchase.pools import Asks, asks, pool_of, runs_on_own_nodes
 
 JobKey = tuple[str, str]
 
@@ -28,12 +28,12 @@ def queue_demand(snapshot: Snapshot, policy: Policy) -> Demand:
     timing = _Timing(jobs, snapshot.now, policy)
     needs: list[Need] = []
     unserved: list[Job] = []
-    pools: dict[tuple[str | None, str | None, str], Pool | None] = {}
+    pools: dict[Asks, Pool | None] = {}
     for job in jobs.values():
         if job.state not in _STANDING or job.gpus <= 0:
             continue
-        asks = (job.gpu_model, job.queue, job.tenant)
-        pool = pools[asks] if asks in pools else pools.setdefault(asks, pool_of(job, policy.pools))
+        key = asks(job)
+        pool = pools[key] if key in pools else pools.setdefault(key, pool_of(job, policy.pools))
         if pool is None:
             unserved.append(job)
         elif (begins := timing.begins(job)) is not None:

@@ -10,7 +10,7 @@ from broker.model.job import Job, JobState
 from broker.model.policy import Policy, Pool
 from broker.model.reservation import Reservation
 from broker.model.snapshot import SourceView, Trust
-from broker.purchase.pools import pool_of
+from broker.purchase.pools import Asks, asks, pool_of
 from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import feeds, outdated
 from broker.schedule import answer
@@ -72,10 +72,10 @@ def look(memory: Memory, seen: Seen, policy: Policy, settings: ScheduleSettings,
 
 def _by_pool(live: Mapping[tuple[str, str], Job], policy: Policy) -> dict[str, dict[str, Job]]:
     found: dict[str, dict[str, Job]] = {pool.name: {} for pool in policy.pools}
-    pools: dict[tuple[str | None, str | None, str], Pool | None] = {}
+    pools: dict[Asks, Pool | None] = {}
     for key, job in live.items():
-        asks = (job.gpu_model, job.queue, job.tenant)
-        pool = pools[asks] if asks in pools else pools.setdefault(asks, pool_of(job, policy.pools))
+        what = asks(job)
+        pool = pools[what] if what in pools else pools.setdefault(what, pool_of(job, policy.pools))
         if pool is not None and job.gpus > 0:
             found[pool.name]["/".join(key)] = job
     return found

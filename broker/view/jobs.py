@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from broker.commands.queue_reading import Group, Queue, Row
+from broker.commands.queue_reading import Group, Queue, Row, Unrouted
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
 from broker.queues.explain import Explained
@@ -23,6 +23,8 @@ def jobs_text(queue: Queue, *, verbose: bool = False, paint: Paint = plain) -> s
     rows = [[each.tenant, each.pool, *_figures(each)] for each in queue.groups]
     if rows:
         blocks.append(table(header, rows, right=_COUNTS))
+    if queue.unrouted:
+        blocks.append(_left(queue.unrouted))
     if verbose:
         blocks.append(_each([job for source in queue.sources for job in source.jobs if job.state.live]))
     return "\n\n".join(block for block in blocks if block)
@@ -41,6 +43,20 @@ def _source(source: SourceView, paint: Paint) -> str:
         rows = f"{number(source.rows, 'row')} read = {counts}, {source.quarantined} quarantined"
         line = f"{sign}{source.source}: {rows}; as of {when(source.as_of)}"
     return "\n".join([line, *(f"  {problem}" for problem in source.problems)])
+
+
+def _left(unrouted: tuple[Unrouted, ...]) -> str:
+    """What no pool takes, so that a pool can be given what is missing."""
+    header = ["tenant", "queue", "model", "constraint", "jobs", "GPUs", "such as"]
+    rows = [
+        [each.tenant, each.queue or "-", each.gpu_model or "-", each.constraint or "-", *_amounts(each), each.example]
+        for each in unrouted
+    ]
+    return "No pool takes these jobs:\n" + table(header, rows, right=frozenset({4, 5}))
+
+
+def _amounts(each: Unrouted) -> list[str]:
+    return [f"{each.jobs:,}", f"{each.gpus:,}"]
 
 
 def _each(jobs: list[Job]) -> str:
@@ -90,4 +106,4 @@ def _value(value: object) -> str:
 
 
 def jobs_json(queue: Queue) -> str:
-    return document("jobs", {"sources": queue.sources, "groups": queue.groups})
+    return document("jobs", {"sources": queue.sources, "groups": queue.groups, "unrouted": queue.unrouted})
