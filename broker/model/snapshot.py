@@ -24,7 +24,8 @@ class Trust(StrEnum):
 class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     """One job source as read. rows = kept + merged + dropped + quarantined.
 
-    `as_of` is the source's own freshness. `problems` are one line each, with where and what to do.
+    `as_of` is the source's own freshness. `problems` are one line each, with where and what to do. `read_as` is the
+    format, and why it was taken for that.
     """
 
     source: str
@@ -38,6 +39,7 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int = 0
     pools: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    read_as: str = ""
 
 
 class ScopeView(msgspec.Struct, frozen=True, kw_only=True):

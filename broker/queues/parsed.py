@@ -70,6 +70,7 @@ class Parsed(msgspec.Struct, kw_only=True):
 
     `whole` is false when the input says or shows that it is not all there. `as_of` is the input's own word for how
     fresh it is, None where it says nothing. `set_aside` holds the first of those quarantined.
+    `read_as` is filled in by whoever chose the reader.
     """
 
     jobs: list[Job] = msgspec.field(default_factory=list)
@@ -81,6 +82,7 @@ class Parsed(msgspec.Struct, kw_only=True):
     set_aside: list[SetAside] = msgspec.field(default_factory=list)
     whole: bool = True
     as_of: datetime | None = None
+    read_as: str = ""
 
     @property
     def rows(self) -> int:

@@ -120,10 +120,20 @@ def _opened(source: QueueSource, fetched: Fetched, ref: str) -> Part:
     context = _context(source, ref)
     try:
         text = encoding.text(fetched.raw, source.max_bytes)
-        name = source.live or (source.format if source.format != "auto" else detect(text).name)
-        return Part(name, text, context, FORMATS[name].read(text, context))
+        name, why = _format(source, text)
+        parsed = FORMATS[name].read(text, context)
+        parsed.read_as = f"{name}: {why}"
+        return Part(name, text, context, parsed)
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
+
+
+def _format(source: QueueSource, text: str) -> Detected:
+    if source.live:
+        return Detected(source.live, "it was asked for live")
+    if source.format != "auto":
+        return Detected(source.format, "the configuration says so")
+    return detect(text)
 
 
 def _context(source: QueueSource, ref: str) -> Context:
@@ -151,6 +161,7 @@ def _joined(parts: Sequence[Parsed]) -> Parsed:
             set_aside=whole.set_aside + part.set_aside,
             notes=list(dict.fromkeys([*whole.notes, *part.notes])),
             whole=whole.whole and part.whole,
+            read_as=whole.read_as if whole.read_as == part.read_as else f"{whole.read_as}; {part.read_as}",
             as_of=min((part.as_of, whole.as_of), key=lambda at: (at is not None, at)),
         )
     return whole
@@ -189,6 +200,7 @@ def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
         quarantined=faults,
         pools=source.pools,
         problems=tuple(_problem(source, line) for line in parsed.account()),
+        read_as=parsed.read_as,
     )
 
 

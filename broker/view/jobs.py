@@ -18,7 +18,9 @@ _COUNTS = frozenset({2, 3, 4, 5})
 
 def jobs_text(queue: Queue, *, verbose: bool = False, paint: Paint = plain) -> str:
     """With `verbose`, each live job."""
-    blocks = ["\n".join(_source(source, paint) for source in queue.sources) or "No queue is configured."]
+    blocks = [
+        "\n".join(_source(source, paint, verbose=verbose) for source in queue.sources) or "No queue is configured."
+    ]
     header = ["tenant", "pool", "queued jobs", "GPUs", "running jobs", "GPUs"]
     rows = [[each.tenant, each.pool, *_figures(each)] for each in queue.groups]
     if rows:
@@ -34,7 +36,7 @@ def _figures(group: Group) -> list[str]:
     return [f"{each:,}" for each in (group.queued_jobs, group.queued_gpus, group.running_jobs, group.running_gpus)]
 
 
-def _source(source: SourceView, paint: Paint) -> str:
+def _source(source: SourceView, paint: Paint, *, verbose: bool) -> str:
     sign = "" if source.trust is Trust.COMPLETE else f"{paint('!', 'yellow')} "
     if source.trust is Trust.UNKNOWN:
         line = f"{sign}{source.source}: NOT READ; what it holds is unknown, not empty"
@@ -42,7 +44,8 @@ def _source(source: SourceView, paint: Paint) -> str:
         counts = f"{source.kept} kept, {source.merged} merged, {source.dropped} dropped"
         rows = f"{number(source.rows, 'row')} read = {counts}, {source.quarantined} quarantined"
         line = f"{sign}{source.source}: {rows}; as of {when(source.as_of)}"
-    return "\n".join([line, *(f"  {problem}" for problem in source.problems)])
+    format = [f"  read as {source.read_as}"] if verbose and source.read_as else []
+    return "\n".join([line, *format, *(f"  {problem}" for problem in source.problems)])
 
 
 def _left(unrouted: tuple[Unrouted, ...]) -> str:

@@ -47,3 +47,8 @@ def test_a_person_confirms_a_drop(config: Path) -> None:
     assert queue_reading.confirm(config, "q", flags={}) == 1
     assert {name: read.live for name, read in recall(state).items()} == {"q": 1, "other": 5}
     assert judged(doubted, recall(state)) == doubted
+
+
+def test_why_a_source_is_taken_for_its_format(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["jobs", "-v", "-c", str(config)]) == 0
+    assert "read as csv: its first line names the columns id, submit, gpus" in capsys.readouterr().out
