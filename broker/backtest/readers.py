@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -162,5 +163,5 @@ def _from_midnight(rows: Rows) -> Rows:
     """Count from the first day's midnight, so that `submit_s % 86400` stays the time of day."""
     if rows.submit_s:
         zero = min(rows.submit_s) // 86400 * 86400
-        rows.submit_s = [value - zero for value in rows.submit_s]
+        rows.submit_s = array("d", (value - zero for value in rows.submit_s))
     return rows

@@ -4,6 +4,8 @@ Times are seconds from the trace's own zero. Rows that cannot be used are repair
 that is counted; nothing is dropped silently.
 """
 
+import sys
+from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -57,15 +59,15 @@ class Trace:
 
 @dataclass(slots=True)
 class Rows:
-    """What a reader has collected, one entry a usable row."""
+    """What a reader has collected, one entry a usable row; packed, for there may be millions."""
 
     id: list[str] = field(default_factory=list)
     tenant: list[str] = field(default_factory=list)
     user: list[str] = field(default_factory=list)
-    submit_s: list[float] = field(default_factory=list)
-    duration_s: list[float] = field(default_factory=list)
-    gpus: list[int] = field(default_factory=list)
-    wait_s: list[float] = field(default_factory=list)
+    submit_s: "array[float]" = field(default_factory=lambda: array("d"))
+    duration_s: "array[float]" = field(default_factory=lambda: array("d"))
+    gpus: "array[int]" = field(default_factory=lambda: array("q"))
+    wait_s: "array[float]" = field(default_factory=lambda: array("d"))
     notes: Counter[str] = field(default_factory=Counter)
 
     def add(
@@ -77,8 +79,8 @@ class Rows:
             self.notes[f"left out: {reason}"] += 1
             return
         self.id.append(id)
-        self.tenant.append(tenant or "default")
-        self.user.append(user)
+        self.tenant.append(sys.intern(tenant or "default"))
+        self.user.append(sys.intern(user))
         self.submit_s.append(submit_s)
         self.duration_s.append(duration_s)
         self.gpus.append(int(gpus))
@@ -125,7 +127,7 @@ def build(rows: Rows, source: str) -> Trace:
 
 def _first_of_each_id(ids: list[str], notes: Counter[str]) -> Ints:
     seen: set[str] = set()
-    kept = []
+    kept = array("q")
     for index, name in enumerate(ids):
         if name and name in seen:
             notes["left out: the same id again"] += 1
