@@ -11,6 +11,7 @@ from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.fifo import pooled_starts, static_starts
 from broker.backtest.hourly import Outcome, Setting, prepare, replay_sia
 from broker.backtest.protocols import (
+    LEARNED,
     Case,
     Knobs,
     run_adaptive_naive,
@@ -105,6 +106,22 @@ def test_philly_90(ninety: Case) -> None:
     assert cost <= 0.52
     assert ratio >= 8.3
     assert risk <= 0.0005
+
+
+def test_philly_90_with_learned_forecasts(ninety: Case) -> None:
+    say("\nphilly-90, rises learned on the way; bar: cost below that of rolling quantiles, P(>1.1) <= 0.05%, <= 300 s")
+    rolling, _, _ = row(ninety, "SIA, rolling quantiles", run_moving(ninety, QUICK, Knobs()))
+    begin = time.process_time()
+    outcome = run_moving(ninety, QUICK, LEARNED)
+    spent = time.process_time() - begin
+    cost, ratio, risk = row(ninety, "SIA, learned", outcome)
+    for half, judged in zip(("first half", "second half"), ninety.judge_halves(outcome), strict=True):
+        say(f"  {half:32} latency {judged.latency_ratio:5.2f}x  P(>1.1) {judged.p_slowdown_over[1.1]:.3%}")
+    say(f"  {spent:.1f} s of CPU")
+    assert cost < rolling
+    assert ratio >= 8.3
+    assert risk <= 0.0005
+    assert spent <= 300
 
 
 def test_philly_90_frontier(ninety: Case) -> None:
