@@ -87,6 +87,12 @@ def watched(connection: Connection) -> tuple[Reservation, ...]:
     return tuple(_RESERVATION.decode(body) for body in rows)
 
 
+def looked(connection: Connection, scope: Scope) -> datetime | None:
+    """When the latest look began that showed all of the scope as it is known."""
+    began = connection.execute(select(SCOPE_LOOK.c.began).where(SCOPE_LOOK.c.scope == str(scope))).scalar()
+    return None if began is None else from_us(began)
+
+
 def holdings(connection: Connection, scope: Scope) -> dict[str, Holding]:
     """By reservation id, with `confirmed` as late as the latest complete look allows."""
     looked = connection.execute(select(SCOPE_LOOK.c.began).where(SCOPE_LOOK.c.scope == str(scope))).scalar() or 0

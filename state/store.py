@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from broker.errors import StateError
 from broker.model.intent import Intent, Outcome
 from broker.model.ledger import CountStep, Heartbeat, UseStep
+from broker.model.place import Scope
 from broker.model.plan import Plan
 from broker.model.reservation import Reservation
 from broker.model.snapshot import Cooling, Idle, ScopeView, Spend
@@ -133,6 +134,11 @@ class Store:
         """Before this nothing is bought: a purchase that this file does not know of may not be visible yet."""
         us = self._ask(lambda connection: connection.execute(select(META.c.quiet_until)).scalar())
         return None if us is None else from_us(us)
+
+    def seen_since(self, scope: Scope, at: datetime) -> bool:
+        """Whether a look that began no earlier showed all of the scope."""
+        began = self._ask(lambda connection: reads.looked(connection, scope))
+        return began is not None and began >= at
 
     def intents(self, *, open_only: bool = False) -> tuple[Intent, ...]:
         return self._ask(reads.open_intents if open_only else reads.all_intents)

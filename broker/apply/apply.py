@@ -189,7 +189,7 @@ class _Run:
             return "no-price", "nothing is bought without a price"
         quiet = self._store.quiet_until
         if quiet and self._clock.now() < quiet:
-            return "quiet", f"nothing is bought before {quiet:%H:%M:%S} UTC: earlier purchases may not be visible yet"
+            return "quiet", f"nothing is bought before {quiet:%H:%M:%S} UTC: {_QUIET}"
         return None
 
     def _not_sent(self, action: Action, code: str, message: str) -> Result:
@@ -197,6 +197,7 @@ class _Run:
         return Result(action=action, outcome=outcome, sent=False)
 
 
+_QUIET = "earlier purchases may not be visible yet, or be where a cloud could not be listed since"
 _SUSPENDED = "too long between the intent and the call; not sent"
 
 

@@ -23,7 +23,7 @@ from broker.model.job import JobState
 from broker.model.ledger import Heartbeat
 from broker.model.plan import Plan
 from broker.model.policy import Mode, Policy
-from broker.model.snapshot import Snapshot
+from broker.model.snapshot import Snapshot, Trust
 from broker.observe.drops import after
 from broker.observe.observe import frozen_by, observe
 from broker.observe.timekeeping import require_right_time
@@ -164,7 +164,19 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     tell(_looked(snapshot))
     for entry in store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id):
         tell(News(text=_news(entry)))
+    _stay_quiet(place, snapshot)
     return _as_the_ledger_knows(snapshot, place)
+
+
+def _stay_quiet(place: Workplace, snapshot: Snapshot) -> None:
+    """A state that was put back or adopted buys nothing until every cloud was listed once after its window.
+
+    What it does not know of may be in the very one that cannot be listed.
+    """
+    store, quiet = place.store, place.store.quiet_until
+    unread = [view.scope for view in snapshot.scopes if view.trust is not Trust.COMPLETE]
+    if quiet and not all(store.seen_since(scope, quiet) for scope in unread):
+        store.be_quiet(snapshot.now + place.visibility_window)
 
 
 def _as_the_ledger_knows(snapshot: Snapshot, place: Workplace) -> Snapshot:

@@ -43,6 +43,8 @@ def check_command(world: World, ran: Ran, before: Before) -> None:
     _within_the_plan(world, ran)
     _within_the_limits(world, effects)
     _used_is_kept(world, ran, effects, before)
+    if ran.what == "run":
+        _not_twice(world, effects, before)
     if not ran.what.startswith("release") and not before.queue_known:
         _nothing_given_back(world, ran)
 
@@ -75,6 +77,12 @@ def _once(site: Site) -> None:
 def _still(effects: list[Effect], before: Before) -> None:
     _ensure(not (before.frozen and effects), "changed although frozen:", effects)
     _ensure(not (before.wrong_time and effects), "changed although the clock is wrong:", effects)
+
+
+def _not_twice(world: World, effects: list[Effect], before: Before) -> None:
+    """Each job wants one instance: a run that holds as many buys none, seen or not."""
+    held, jobs = sum(before.ours.values()), world.site.told_jobs
+    _ensure(held + _bought(effects) <= max(held, jobs), "bought again:", jobs, "jobs, held", before.ours, effects)
 
 
 def _bought(effects: list[Effect]) -> int:

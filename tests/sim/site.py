@@ -175,6 +175,7 @@ class Site:
         self.file = QueueFile.FRESH
         self._written = self.now
         self.jobs: list[Job] = []
+        self.told_jobs = 0
         self.prices: dict[tuple[str, str, str], str] = {}
         self.prices_readable = True
         self._path = folder / "broker.toml"
@@ -202,7 +203,7 @@ class Site:
         if self.file is QueueFile.STALE and target.exists():
             self._date(target)
             return
-        self._written = self.now
+        self._written, self.told_jobs = self.now, len(self.jobs)
         whole = "\n".join([COLUMNS, *(self._row(job) for job in self.jobs), ""])
         text = {QueueFile.CUT_OFF: whole[:-4], QueueFile.GARBAGE: "slurm_load_jobs error\n", QueueFile.EMPTY: ""}
         target.write_text(text.get(self.file, whole), encoding="utf-8")

@@ -7,13 +7,14 @@ from random import Random
 import pytest
 
 from broker.apply.boundary import Boundary
+from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.record import EffectKind
 from providers.sandbox.supply import PoolRule
-from tests.crash.clouds import CLOUDS
+from tests.crash.clouds import CLOUDS, Cloud
 from tests.sim.promises import check_bill
 from tests.sim.site import QueueFile, Site
-from tests.sim.world import World
+from tests.sim.world import LISTINGS, World
 
 MINUTE = timedelta(minutes=1)
 
@@ -102,7 +103,7 @@ def test_a_saved_plan_gives_nothing_back_while_the_queue_is_not_known(idle: Worl
 
 
 @pytest.mark.parametrize("cloud", CLOUDS, ids=lambda cloud: cloud.name)
-def test_a_plan_that_an_older_state_forgot_is_not_applied_again(world: World, cloud: object) -> None:
+def test_a_plan_that_an_older_state_forgot_is_not_applied_again(world: World, cloud: Cloud) -> None:
     """On clouds that show nothing of what is gone, its serial fits again."""
     site = world.site
     for other in CLOUDS:
@@ -149,3 +150,34 @@ def test_what_was_bought_and_ended_while_no_run_looked_is_in_the_report(world: W
     with world.site.store() as store:
         assert not store.intents(open_only=True)
         assert max(step.count for step in store.count_steps()) > 0
+
+
+@pytest.mark.parametrize(
+    ("cloud", "lost"), tuple(zip(CLOUDS, (True, False, True), strict=True)), ids=("aws", "gcp", "azure")
+)
+def test_what_is_held_where_nobody_can_look_is_not_bought_again_elsewhere(
+    world: World, cloud: Cloud, lost: bool
+) -> None:
+    """A state that does not know of it waits until that cloud can be listed."""
+    site = world.site
+    for other in CLOUDS:
+        world.market.set_capacity(PoolRule(provider=other.name, capacity=2 if other is cloud else 0))
+    site.back_up()
+    one_job_arrives(world)
+    while not world.ours() and len(site.sent) < 12:
+        site.run()
+    assert [h.provider for h in world.ours()] == [cloud.name]
+    world.clouds_get_well(anyhow())
+    world.sandbox.fault(FaultKind.ERROR, LISTINGS[cloud.name], cloud.name, times=None, status=503)
+    site.lose()
+    site.adopt() if lost else site.put_back()
+    for _ in range(3):
+        world.sandbox.advance(11 * MINUTE)
+        site.run()
+    assert sum(h.count for h in world.ours()) == 1
+    world.clouds_get_well(anyhow())
+    one_job_arrives(world)
+    for _ in range(2):
+        world.sandbox.advance(6 * MINUTE)
+        site.run()
+    assert sum(h.count for h in world.ours()) == 2, "and then it buys again"
