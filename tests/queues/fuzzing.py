@@ -78,7 +78,7 @@ def allowed_s(raw: bytes) -> float:
 def looks_empty(raw: bytes) -> bool:
     """What an empty queue looks like: nothing behind a header line, a list without jobs, a sentence that says so."""
     text = raw.decode("utf-8-sig", "replace").strip()
-    lines = [line for line in text.splitlines() if line.strip(" ,;|\t")]
+    lines = [line for line in text.replace("\r", "\n").split("\n") if line.strip(" ,;|\t")]
     header_only = len(lines) == 1 and raw.rstrip(b" \t").endswith((b"\n", b"\r")) and not text.startswith(("{", "["))
     squeezed = "".join(text.split())
     return header_only or any(mark in squeezed for mark in _EMPTY_MARKS) or not squeezed.replace("[]", "")
