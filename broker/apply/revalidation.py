@@ -1,8 +1,11 @@
 """Whether a saved plan still fits the world: what does not is refused, the rest stays as it was. Pure."""
 
+from decimal import Decimal
+
 import msgspec
 
-from broker.model.offer import Offer
+from broker.model.money import to_micro
+from broker.model.offer import Offer, offer_id
 from broker.model.place import Scope
 from broker.model.plan import Action, Keep, Plan, Reason, Refusal, Release, Reserve, Resize
 from broker.model.policy import Policy
@@ -41,8 +44,12 @@ def _objection(action: Action, offers: dict[str, Offer], held: dict[tuple[Scope,
     if isinstance(action, Keep):
         return ""
     if isinstance(action, Reserve):
-        return _dearer(action, offers.get(action.offer.id))
-    then = action.reservation
+        then, planned = action.offer.id, action.offer.price
+        return _dearer(then, planned.usd_per_hour if planned else None, offers.get(then))
+    return _changed(action.reservation, held) or _dearer_growth(action, offers)
+
+
+def _changed(then: Reservation, held: dict[tuple[Scope, str], Reservation]) -> str:
     now = held.get((then.place.scope, then.id))
     if now is None or now.state.gone:
         return f"{then.id} is not listed now"
@@ -51,16 +58,25 @@ def _objection(action: Action, offers: dict[str, Offer], held: dict[tuple[Scope,
     return ""
 
 
-def _dearer(action: Reserve, now: Offer | None) -> str:
-    then = action.offer
+def _dearer_growth(action: Action, offers: dict[str, Offer]) -> str:
+    """Growth is a purchase of what is offered in the same place."""
+    if not isinstance(action, Resize) or not action.request.grows:
+        return ""
+    grown, held = action.request.to_count - action.request.from_count, action.reservation
+    then = offer_id(held.place, held.machine_type, held.kind)
+    return _dearer(then, None if action.usd_per_hour is None else action.usd_per_hour / grown, offers.get(then))
+
+
+def _dearer(then: str, planned: Decimal | None, now: Offer | None) -> str:
+    """`planned` is dollars per instance-hour when the plan was made."""
     if now is None:
-        return f"{then.id} is not offered now"
+        return f"{then} is not offered now"
     if now.excluded:
-        return f"{then.id} is not to be bought now: {now.excluded}"
-    if then.price is None or now.price is None:
-        return f"{then.id} has no known price now"
-    if now.price.usd_per_hour > then.price.usd_per_hour:
-        return f"{then.id} costs ${now.price.usd_per_hour}/h now, ${then.price.usd_per_hour}/h when the plan was made"
+        return f"{then} is not to be bought now: {now.excluded}"
+    if planned is None or now.price is None:
+        return f"{then} has no known price now"
+    if to_micro(now.price.usd_per_hour) > to_micro(planned):
+        return f"{then} costs ${now.price.usd_per_hour}/h now, ${planned}/h when the plan was made"
     return ""
 
 
