@@ -191,6 +191,17 @@ def test_a_growth_of_unknown_outcome_is_supply() -> None:
     assert bought(plan) == []
 
 
+def test_a_growth_too_young_to_be_listed_is_supply() -> None:
+    request = ResizeRequest(key="g", lineage=LINEAGE, place=EAST_A, reservation_id="cr-1", from_count=1, to_count=2)
+    seen = world(job("a"), job("b"), offers=(offer(),), reservations=(held(),))
+    young, old = (
+        intent("g", request=request, status=IntentStatus.DONE, reservation_id="cr-1", sent=NOW - minutes * MINUTE)
+        for minutes in (4, 6)
+    )
+    assert bought(decide(msgspec.structs.replace(seen, intents=(young,)), policy())) == []
+    assert bought(decide(msgspec.structs.replace(seen, intents=(old,)), policy())) == [("us-east-1a", 1)]
+
+
 def test_a_cloud_that_cannot_be_read_is_neither_empty_nor_bought_in() -> None:
     """What was bought there still counts; the next cheapest cloud serves the rest."""
     mine = intent(status=IntentStatus.DONE, sent=NOW - 9 * HOUR, reservation_id="cr-9")

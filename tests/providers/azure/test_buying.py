@@ -171,6 +171,19 @@ def test_a_refused_growth_is_set_back_to_what_is_held(azure: Azure, sandbox: San
     assert bought(sandbox) == [(0, 2)]
 
 
+def test_setting_back_buys_nothing_where_less_is_held_than_was_thought(azure: Azure, sandbox: Sandbox) -> None:
+    azure.reserve(reserve_request())
+    azure.resize(resize_request(2, 1))
+    sandbox.market.set_capacity(PoolRule(capacity=3, provider=ProviderName.AZURE))
+
+    with pytest.raises(Unfilled):
+        azure.resize(resize_request(2, 6))
+
+    (held,) = azure.reservations(SCOPE)
+    assert (held.count, held.raw_state) == (1, "Succeeded")
+    assert bought(sandbox) == [(0, 2)]
+
+
 def test_a_refused_growth_that_was_not_set_back_says_so_and_is_put_right_later(azure: Azure, sandbox: Sandbox) -> None:
     azure.reserve(reserve_request())
     azure.reserve(reserve_request("other", 1))
