@@ -207,6 +207,23 @@ def test_a_refused_growth_that_was_not_set_back_says_so_and_is_put_right_later(a
     ]
 
 
+def test_what_a_refusal_left_of_another_state_is_not_touched(azure: Azure, sandbox: Sandbox) -> None:
+    theirs = "ba9876543210"
+    azure.reserve(reserve_request())
+    sandbox.market.set_capacity(PoolRule(capacity=3, provider=ProviderName.AZURE))
+    fault(sandbox, FaultKind.ERROR, PATCH, nth=2, code="ServiceUnavailable")
+    with pytest.raises(Unfilled):
+        azure.resize(resize_request(2, 6))
+    assert azure.reservations(SCOPE)[0].raw_state == "Failed"
+
+    azure.reserve(msgspec.structs.replace(reserve_request("theirs", 1), lineage=theirs))
+
+    assert {r.owner.lineage: r.raw_state for r in azure.reservations(SCOPE) if r.owner} == {
+        LINEAGE: "Failed",
+        theirs: "Succeeded",
+    }
+
+
 def test_a_growth_that_is_there_was_not_refused_whatever_is_said(azure: Azure, sandbox: Sandbox) -> None:
     azure.reserve(reserve_request())
     fault(sandbox, FaultKind.ERROR_AFTER, PATCH, code="Conflict")
