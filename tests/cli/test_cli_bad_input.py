@@ -111,6 +111,7 @@ def test_a_half_written_queue_releases_nothing(broker: Broker, demo: Path) -> No
     [
         ("[guards]", "[gaurds]", "guards"),
         ("max_new_instances", "max_new_instance", "max_new_instances"),
+        ("max_new_instances", "Max_New_Instances", "max_new_instances"),
         ('default_runtime = "6h"', "default_runtime = 6", "unit"),
         ('default_runtime = "6h"', 'default_runtime = "6 parsecs"', "parsecs"),
         ("max_usd_per_hour = 2000", "max_usd_per_hour = -1", "negative"),
