@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from broker.cli.asking import Asking
 from broker.clock import FixedClock, WallClock
 from providers.sandbox.faults import FaultKind, Rule
 from providers.sandbox.local import Sandbox
+from state.store import Store
 from tests.cli.conftest import Broker, Ran
 from tests.cli.test_cli_loop import entries, purchases
+from tests.state.worlds import intent
 
 ROOT = Path(__file__).parents[2]
 
@@ -319,6 +322,21 @@ def test_a_plan_of_another_state(broker: Broker, demo: Path) -> None:
     assert ran.code == 1
     assert "another state" in one_line(ran)
     assert purchases(demo) == 0
+
+
+def test_a_plan_that_went_stale_while_the_question_stood_is_refused(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(*_: object) -> bool:
+        with Store.open(demo.parent / "state.db") as store:
+            store.intend(intent())
+        return True
+
+    broker("plan", "-c", demo, "--out", "p.json")
+    monkeypatch.setattr(Asking, "confirmed", meanwhile)
+    ran = broker("apply", "p.json", "-c", demo, "--yes")
+    assert (ran.code, purchases(demo)) == (5, 0)
+    assert "serial" in one_line(ran)
 
 
 def test_a_stale_plan_is_refused_and_leaves_no_lock(broker: Broker, demo: Path) -> None:
