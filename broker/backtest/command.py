@@ -15,10 +15,11 @@ from broker.backtest.frontier import Point, frontier
 from broker.backtest.hourly import Setting
 from broker.backtest.policies import Policy, Task, carry_out
 from broker.backtest.protocols import Case, Knobs, case_of, run_fixed
-from broker.backtest.readers import read_trace
+from broker.backtest.readers import from_jobs, read_trace
 from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Trace
 from broker.errors import InputError, UsageError
+from broker.model.job import Job
 from broker.sia.state import Rules
 
 _SEED = "sia, seed "
@@ -26,9 +27,10 @@ _SEED = "sia, seed "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Defaults are the philly-90 protocol. `trace` None: a synthetic one from `synthetic_seed`."""
+    """Defaults are the philly-90 protocol. `trace` None: `history`, or a synthetic one from `synthetic_seed`."""
 
     trace: Path | None = None
+    history: tuple[Job, ...] = ()
     format: str = "auto"
     synthetic_seed: int = 0
     entitlement_quantile: float = 0.90
@@ -108,6 +110,8 @@ def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> 
 
 
 def _trace(options: Options) -> tuple[Trace, str]:
+    if options.trace is None and options.history:
+        return from_jobs(options.history, "history"), "the history of jobs"
     if options.trace is None:
         return synthesise(options.synthetic_seed), f"synthetic, seed {options.synthetic_seed}"
     return read_trace(options.trace, options.format), str(options.trace)

@@ -125,12 +125,22 @@ def read_jobs(text: str, format: str, path: Path) -> Rows:
         parsed = FORMATS[format].read(text, context)
     except Unreadable as why:
         raise _refused(path, why) from None
-    rows = Rows()
+    rows = _rows(parsed.jobs)
     rows.notes += Counter({f"left out: {reason}": count for reason, count in parsed.dropped.items()})
     rows.notes += Counter({f"left out: {reason}": count for reason, count in parsed.quarantined.items()})
-    for attempts in _by_job(parsed.jobs):
-        rows.add(**_row(attempts))
     return rows if format == "swf" else _from_midnight(rows)
+
+
+def from_jobs(jobs: Iterable[Job], source: str) -> Trace:
+    """Jobs that are known already. Raises InputError where none of them can be replayed."""
+    return build(_from_midnight(_rows(jobs)), source)
+
+
+def _rows(jobs: Iterable[Job]) -> Rows:
+    rows = Rows()
+    for attempts in _by_job(jobs):
+        rows.add(**_row(attempts))
+    return rows
 
 
 def _by_job(jobs: Iterable[Job]) -> Iterable[list[Job]]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from broker import __version__
-from broker.cli import act, allocate, look, replay, setup, state
+from broker.cli import act, allocate, history, look, replay, setup, state
 from broker.cli.common import with_common
 
 
@@ -36,5 +36,6 @@ setup.add_to(app)
 look.add_to(app)
 allocate.add_to(app)
 act.add_to(app)
+history.add_to(app)
 state.add_to(app)
 replay.add_to(app)

@@ -1,11 +1,14 @@
 """`backtest`: a job trace under SIA and the baselines."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from broker.cli.common import Common, command
+
+if TYPE_CHECKING:
+    from broker.model.job import Job
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,7 +23,9 @@ def _backtest(
     how: Annotated[
         str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
     ] = "auto",
-    synthetic: Annotated[int, typer.Option("--synthetic", help="Seed of the trace made up when none is given.")] = 0,
+    synthetic: Annotated[
+        int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
+    ] = None,
     entitlement: Annotated[
         list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
     ] = None,
@@ -71,6 +76,7 @@ def _backtest(
 ) -> int:
     """Replay a job trace: latency, slowdown and cost under SIA, static shares and naive sharing.
 
+    Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.backtest import command as backtest
     from broker.backtest.analysis import analyse as use_of
@@ -83,7 +89,8 @@ def _backtest(
     options = backtest.Options(
         trace=trace,
         format=how,
-        synthetic_seed=synthetic,
+        history=_remembered(common) if trace is None and synthetic is None else (),
+        synthetic_seed=synthetic or 0,
         entitlement_quantile=entitlement_quantile,
         entitlements=backtest.parse_entitlements(entitlement or []),
         reclaim_s=reclaim,
@@ -116,3 +123,15 @@ def _backtest(
     if analyse:
         common.console.answer("\n" + use_as_text(use_of(found.case.trace, found.case.entitlements)))
     return Exit.OK
+
+
+def _remembered(common: Common) -> "tuple[Job, ...]":
+    """The history; nothing where neither a configuration nor a history is there."""
+    if not common.path.exists():
+        return ()
+    import os
+
+    from broker.commands.history import remembered
+    from broker.config import load
+
+    return tuple(remembered(load(common.path, flags=common.flags, env=os.environ)))

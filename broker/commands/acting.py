@@ -52,7 +52,24 @@ def run(place: Workplace, tell: Tell, limits: Limits, *, command: str = "broker 
     with _turn(place, command) as run_id:
         snapshot = _settled_and_seen(place, tell, run_id)
         made = planned(snapshot, _policy(place, limits), force=limits.force)
-        return _done(place, tell, made, run_id, command)
+        code = _done(place, tell, made, run_id, command)
+        _remember(place, tell, snapshot)
+        return code
+
+
+def _remember(place: Workplace, tell: Tell, snapshot: Snapshot) -> None:
+    """What the queues hold goes into the history, after all else: nothing that is wrong with it may hold up a run."""
+    settings = place.config.history
+    if not settings.feed or not snapshot.sources:
+        return
+    from broker.history.feeding import feed
+    from state.history.store import History, beside
+
+    try:
+        with History.open(beside(place.config.state)) as history:
+            feed(history, snapshot.sources, snapshot.now, settings)
+    except StateError as error:
+        tell(News(text=f"not added to the history of jobs: {error}"))
 
 
 def rehearse(place: Workplace, tell: Tell, limits: Limits) -> Exit:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from broker.commands import queue_reading
+from broker.commands.history import as_view
 from broker.config import Config, load
 from broker.config.values import nearest
 from broker.errors import InputError, UsageError
@@ -96,10 +97,12 @@ def _numbers() -> None:
 
 
 def _views(path: Path, config: Config | None, wish: Wish, flags: Mapping[str, str]) -> tuple[SourceView, ...]:
-    """Histories, then the queue, which knows better how a job stands."""
+    """Histories (of the state, where no file is given), then the queue, which knows better how a job stands."""
     views: tuple[SourceView, ...] = ()
     if wish.files:
         views = queue_reading.read(path, wish.files, wish.source_format, wish.timezone, flags=flags).sources
+    elif config and (kept := as_view(config)):
+        views = (kept,)
     if config and config.queues:
         views = (*views, *queue_reading.read(path, (), "auto", None, flags=flags).sources)
     unread = [view for view in views if view.trust is Trust.UNKNOWN]

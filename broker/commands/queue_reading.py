@@ -146,7 +146,9 @@ def _sources(
     """Files stand in the place of the configured sources; GPUs are called as configured in either."""
     config = load(path, flags=flags, env=os.environ) if path.exists() or not files else None
     aliases = config.gpu_aliases if config else ()
-    given = [msgspec.structs.replace(_source(each, source_format, timezone), gpu_aliases=aliases) for each in files]
+    given = [
+        msgspec.structs.replace(checked_source(each, source_format, timezone), gpu_aliases=aliases) for each in files
+    ]
     return config, given or (config.queues if config else ())
 
 
@@ -154,7 +156,7 @@ def _clock(config: Config | None) -> Clock:
     return clock_of(config) if config else WallClock()
 
 
-def _source(path: Path, source_format: str, timezone: str | None) -> QueueSource:
+def checked_source(path: Path, source_format: str, timezone: str | None) -> QueueSource:
     try:
         checked = choice(("auto", *FORMATS))(source_format)
         zone = checked_timezone(timezone) if timezone else None

@@ -10,7 +10,7 @@ from broker.config import clouds, schema
 from broker.config.consistency import contradictions
 from broker.config.reader import Override, Reader
 from broker.config.schema import OVERRIDES
-from broker.config.types import Config, Origin, QueueSource, ScheduleSettings
+from broker.config.types import Config, HistorySettings, Origin, QueueSource, ScheduleSettings
 from broker.config.values import nearest
 from broker.errors import ConfigError
 from broker.model.gpu import known, normalise
@@ -111,6 +111,7 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
         forecast=located("forecast") if top["forecast"] else None,
         forecast_max_age=top["forecast_max_age"],
         schedule=ScheduleSettings(**reader.one(schema.SCHEDULE, document.get("schedule", {}), "schedule")),
+        history=HistorySettings(**reader.one(schema.HISTORY, document.get("history", {}), "history")),
         freeze_file=located("freeze_file"),
         lock_timeout=top["lock_timeout"],
         sandbox=sandbox,

@@ -288,6 +288,16 @@ SANDBOX = Section(
     ),
 )
 
+HISTORY = Section(
+    "history",
+    "The jobs of the past, in a file beside the ledger.",
+    (
+        Key("feed", values.flag, "whether `broker run` adds what it sees in the queues", True),
+        Key("keep_days", values.positive, "jobs that were over for longer are forgotten", 730),
+        Key("hash_names", values.flag, "keep users and job names as aliases, from the first run on", False),
+    ),
+)
+
 TOP = Section(
     "",
     "At the top of the file, before the first table.",
@@ -302,7 +312,7 @@ TOP = Section(
         Key("protect", values.texts, "ids of reservations that are never changed or released", ()),
         Key("gpu_aliases", values.pairs(values.text), "your own names of GPUs in queues, and the models they mean", ()),
     ),
-    (QUEUE, POOL, TENANT, SCHEDULE, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
+    (QUEUE, POOL, TENANT, SCHEDULE, HISTORY, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
 )
 
 OVERRIDES = {

@@ -69,6 +69,14 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     preemptible_queues: tuple[str, ...] = ()
 
 
+class HistorySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`feed`: runs add what they see in queues. `hash_names`: users and job names are kept as aliases."""
+
+    feed: bool = True
+    keep_days: int = 730
+    hash_names: bool = False
+
+
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The built-in clouds: either a saved `world` that the command itself serves, or `endpoints` that already run."""
 
@@ -93,6 +101,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     forecast: Path | None = None
     forecast_max_age: timedelta = timedelta(hours=26)
     schedule: ScheduleSettings = ScheduleSettings()
+    history: HistorySettings = HistorySettings()
     sandbox: SandboxSettings | None = None
     settings: tuple[Setting, ...] = ()
     gpu_aliases: tuple[tuple[str, str], ...] = ()

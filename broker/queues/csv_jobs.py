@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from broker.model.job import Job
@@ -43,16 +44,24 @@ def read_named(text: str, context: Context, named: Callable[[str], str]) -> Pars
     return parsed
 
 
+def stream(lines: Iterator[str], context: Context, parsed: Parsed) -> Iterator[Job]:
+    """Jobs one by one, doubles among them, from lines with their ends. Raises Unreadable."""
+    first_line = next((line for line in lines if line.strip()), "")
+    rows = csv.reader(chain([first_line], lines), delimiter=delimiter(first_line), strict=True)
+    columns = _columns(rows, first_line.endswith(("\n", "\r")), field, parsed)
+    return _jobs(rows, columns, context, parsed)
+
+
 def write(jobs: Iterable[Job]) -> str:
     """Reads back as the same jobs."""
     out = io.StringIO()
     writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in flat(item).items()} for item in jobs)
+    writer.writerows({name: cell(value) for name, value in flat(item).items()} for item in jobs)
     return out.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     return "[" + ", ".join(_quoted(item) for item in value) + "]" if isinstance(value, list) else value

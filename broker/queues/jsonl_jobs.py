@@ -5,6 +5,7 @@ is cut off shows, and an empty queue can be told from a broken one.
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -38,6 +39,15 @@ def read(text: str, context: Context) -> Parsed:
     if stated is not None and stated != parsed.rows:
         parsed.damage(f"its first line announces {stated} jobs, but {parsed.rows} follow: it is cut off")
     return parsed
+
+
+def stream(lines: Iterable[str], context: Context, parsed: Parsed) -> Iterator[Job]:
+    """Jobs one by one, doubles among them; one object a line."""
+    records = ((number, _object(line, number, parsed)) for number, line in enumerate(lines, 1) if line.strip())
+    usable = ((number, record) for number, record in records if record is not None)
+    first = list(islice(usable, 1))
+    _meta(first, context, parsed)
+    return _jobs(chain(first, usable), context, parsed)
 
 
 def write(jobs: Iterable[Job]) -> str:
@@ -87,7 +97,7 @@ def _meta(records: list[tuple[int, Any]], context: Context, parsed: Parsed) -> i
     return stated if type(stated) is int else None
 
 
-def _jobs(records: list[tuple[int, Any]], context: Context, parsed: Parsed) -> Iterator[Job]:
+def _jobs(records: Iterable[tuple[int, Any]], context: Context, parsed: Parsed) -> Iterator[Job]:
     unknown: dict[str, None] = {}
     for number, raw in records:
         try:

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,27 +43,48 @@ def suits(head: str) -> str:
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     lines = text.replace("\r\n", "\n").lstrip("\n").split("\n")
-    columns = _columns(lines[0], cut=len(lines) == 1)
+    names = columns(lines[0], cut=len(lines) == 1)
     parsed = Parsed()
     if lines[-1]:
         parsed.damage("the last line has no line end: the output is cut off there")
-    drafts = list(_drafts(lines[1:], columns, context, parsed))
+    drafts = list(_drafts(lines[1:], names, context, parsed))
     parsed.jobs = attempts(linked(drafts, parsed), parsed)
     return parsed
 
 
-def _columns(header: str, *, cut: bool) -> list[str]:
-    """Lower-case names; `-p` adds an empty last one."""
-    columns = header.strip().lower().split("|")
-    if not {"jobid", "jobidraw"}.intersection(columns):
+def columns(header: str, *, cut: bool) -> list[str]:
+    """Lower-case names; `-p` adds an empty last one. `cut`: nothing follows the header. Raises Unreadable."""
+    found = header.strip().lower().split("|")
+    if not {"jobid", "jobidraw"}.intersection(found):
         raise Unreadable("has no header with JobID; leave out -n and use --parsable2")
-    missing = [name for name in _NEEDED if name not in columns]
-    if missing or not {"reqtres", "alloctres"}.intersection(columns):
+    missing = [name for name in _NEEDED if name not in found]
+    if missing or not {"reqtres", "alloctres"}.intersection(found):
         lacking = ", ".join(missing or ["ReqTRES or AllocTRES"])
         raise Unreadable(f"its header lacks {lacking}; name the columns with --format")
     if cut:
         raise Unreadable("ends within its header line: it is cut off, or still being written")
-    return columns
+    return found
+
+
+class Named(NamedTuple):
+    """What a row's JobID says. `id` is of the job, or of the task of an array; `part` of a heterogeneous job."""
+
+    job: str
+    id: str
+    task: str | None
+    tasks: str | None
+    part: int | None
+
+
+def named(written: str) -> Named:
+    """Raises Unfit, and Unwanted for a step."""
+    if _STEP.fullmatch(written):
+        raise Unwanted("is a step of a job")
+    match = _ID.fullmatch(written)
+    if not match:
+        raise Unfit("has a job id that cannot be understood", written)
+    job, task, part = match["job"], match["task"], match["part"]
+    return Named(job, f"{job}_{task}" if task else job, task, match["tasks"], None if part is None else int(part))
 
 
 def _drafts(lines: list[str], columns: list[str], context: Context, parsed: Parsed) -> Iterator[Draft]:
@@ -86,22 +108,18 @@ def _row(line: str, columns: list[str]) -> Row:
 
 def _row_drafts(row: Row, context: Context, ref: str) -> Iterator[Draft]:
     """A row for an array that waits stands for all its tasks."""
-    written = row.get("jobid") or row.get("jobidraw", "")
-    if _STEP.fullmatch(written) or _STEP.fullmatch(row.get("jobidraw", "")):
+    if _STEP.fullmatch(row.get("jobidraw", "")):
         raise Unwanted("is a step of a job")
-    match = _ID.fullmatch(written)
-    if not match:
-        raise Unfit("has a job id that cannot be understood", written)
-    job = _job(row, context, match["job"], ref)
-    waiting = tasks(match["tasks"]) if match["tasks"] else None
+    which = named(row.get("jobid") or row.get("jobidraw", ""))
+    job = _job(row, context, which.job, ref)
+    waiting = tasks(which.tasks) if which.tasks else None
     if waiting is None:
-        own = f"{match['job']}_{match['task']}" if match["task"] else match["job"]
-        het = match["job"] if match["part"] is not None else ""
-        yield Draft(msgspec.structs.replace(job, id=own), array=match["job"] if match["task"] else "", het=het)
+        het = which.job if which.part is not None else ""
+        yield Draft(msgspec.structs.replace(job, id=which.id), array=which.job if which.task else "", het=het)
         return
     for task in waiting.ids:
-        one = msgspec.structs.replace(job, id=f"{match['job']}_{task}")
-        yield Draft(one, array=match["job"], at_once=waiting.at_once)
+        one = msgspec.structs.replace(job, id=f"{which.job}_{task}")
+        yield Draft(one, array=which.job, at_once=waiting.at_once)
 
 
 def _job(row: Row, context: Context, identity: str, ref: str) -> Job:

@@ -11,6 +11,7 @@ from broker.apply.apply import Result
 from broker.apply.settle import Settled
 from broker.commands.events import Acted, Ended, FoundOut, Looked, News, Refused, Short
 from broker.model.intent import IntentStatus, Outcome
+from broker.view import history as histories
 from broker.view import plan as plans
 from broker.view import report as reports
 from broker.view import status as standings
@@ -51,6 +52,10 @@ RENDERED: dict[str, Callable[[], str]] = {
     "report.md": lambda: reports.report_markdown(values.cost()),
     "report.csv": lambda: reports.report_csv(values.cost()),
     "report.json": lambda: reports.report_json(values.cost()),
+    "history-import.txt": lambda: histories.imports_text(values.imports()),
+    "history-import.json": lambda: histories.imports_json(values.imports()),
+    "history.txt": lambda: histories.summary_text(values.remembered()),
+    "history.json": lambda: histories.summary_json(values.remembered()),
     "events.txt": lambda: "\n".join(event_text(event) for event in EVENTS),
     "events.jsonl": lambda: "\n".join(event_json(event) for event in EVENTS),
 }

@@ -3,6 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from broker.commands.history import Imports
+from broker.history.importing import Imported
+from broker.history.summary import Counts, Gap, Summary, TenantCounts
 from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.ledger import CountStep, Heartbeat, UseStep
 from broker.model.offer import Offer, Price, Shape
@@ -162,3 +165,26 @@ def cost() -> Report:
     use = UseStep(reservation_id=ON_GCP.id, scope=GCP.scope, at=NOW - 10 * hour, used=1)
     ledger = Ledger(counts=[*steps, *unpriced], uses=[use], intents=intents())
     return report(ledger, since=NOW - timedelta(days=1), until=NOW, by=By.TENANT, minimum_hold=hour)
+
+
+def imports() -> Imports:
+    """A good file, one that is in already, and one that is none."""
+    good = Imported(
+        file="sacct.txt", format="sacct", rows=1200, kept=1000, changed=990, forgotten=4, merged=0, dropped=150,
+        quarantined=50, problems=("sacct.txt: 50 rows set aside: has no Submit time (row 7: '17')",),
+    )  # fmt: skip
+    bad = Imported(file="x.bin", failed=True, problems=("x.bin holds NUL bytes: it is not text",))
+    return Imports(path="state.history.db", files=(good, Imported(file="old.csv", known=True), bad))
+
+
+def remembered() -> Summary:
+    tenant = TenantCounts(
+        cluster="alps", tenant="vision", jobs=1000, attempts=1010, requeued=9, live=3, gone=2, runaway=1,
+        gpu_hours=12345.6,
+    )  # fmt: skip
+    total = Counts(jobs=1000, attempts=1010, requeued=9, live=3, gone=2, runaway=1, gpu_hours=12345.6)
+    first = NOW - timedelta(days=90)
+    return Summary(
+        path="state.history.db", files=2, hashed=True, kept_since=first, first=first, last=NOW, total=total,
+        tenants=(tenant,), gaps=(Gap(begin=NOW - timedelta(days=20), end=NOW - timedelta(days=18)),),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The history of jobs: files and live queues into the state, and what is made of it."""

@@ -1,0 +1,118 @@
+"""One history file as batches of rows, whatever its format: streamed where it can be large."""
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.history import lines
+from broker.history.job_facts import fact, newest
+from broker.history.sacct_rows import Batch, SacctRows
+from broker.model.job import Job
+from broker.queues import csv_jobs, encoding, jsonl_jobs
+from broker.queues.parsed import Context, Parsed, Unfit, Unreadable
+from broker.queues.registry import FORMATS, Detected, detect
+from state.history.facts import LIVE
+from state.history.words import Words
+
+MOST_BYTES = 512 * 2**20
+"""A format that cannot be read piece by piece is read as a whole, up to this size."""
+_CHUNK = 10_000
+_CUT = Unfit("has no line end: the file is cut off there")
+
+
+class Told(NamedTuple):
+    """Rows, and the latest time that the source has spoken of so far."""
+
+    batch: Batch
+    newest: int
+
+
+def detected(path: Path, wanted: str) -> Detected:
+    """The format, and why it is taken for that. Raises Unreadable."""
+    if wanted != "auto":
+        return Detected(wanted, "as told")
+    try:
+        return detect(lines.head(path))
+    except Unreadable:
+        return detect(_whole(path))
+
+
+def read(path: Path, format_name: str, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:
+    """Rows that cannot be used are accounted for in `parsed`. Raises Unreadable."""
+    if format_name == "sacct":
+        return _sacct(path, context, words, parsed)
+    if format_name == "csv":
+        return _streamed(csv_jobs.stream(_ended(path, parsed, "\n"), context, parsed), words)
+    if format_name == "jsonl" and not lines.head(path).lstrip().startswith("["):
+        return _streamed(jsonl_jobs.stream(chain.from_iterable(lines.batches(path)), context, parsed), words)
+    return _streamed(_at_once(path, format_name, context, parsed), words)
+
+
+def _sacct(path: Path, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:
+    pieces = lines.batches(path)
+    first = next(pieces)
+    skipped = next((at for at, line in enumerate(first) if line.strip()), 0)
+    rows = SacctRows(first[skipped], context, words, parsed)
+    number = skipped + 2
+    pieces = chain([first[skipped + 1 :]], pieces)
+    for piece, is_last in _with_last(pieces):
+        if is_last:
+            _cut_off(piece[0], parsed)
+        else:
+            yield Told(rows.take(piece, number), rows.newest)
+            number += len(piece)
+
+
+def _with_last(pieces: Iterator[list[str]]) -> Iterator[tuple[list[str], bool]]:
+    """Each with whether it is the last: what follows the last line end."""
+    before = next(pieces)
+    for piece in pieces:
+        yield before, False
+        before = piece
+    yield before, True
+
+
+def _cut_off(rest: str, parsed: Parsed) -> None:
+    """A row without its end may lack digits: nothing of it can be believed."""
+    if rest.strip():
+        parsed.quarantine("the last line", Unfit(_CUT.reason, rest))
+
+
+def _ended(path: Path, parsed: Parsed, end: str) -> Iterator[str]:
+    for piece, is_last in _with_last(lines.batches(path)):
+        if is_last:
+            _cut_off(piece[0], parsed)
+        else:
+            yield from (f"{line}{end}" for line in piece)
+
+
+def _at_once(path: Path, format_name: str, context: Context, parsed: Parsed) -> Iterator[Job]:
+    found = FORMATS[format_name].read(_whole(path), context)
+    parsed.merged += found.merged
+    parsed.dropped += found.dropped
+    parsed.quarantined += found.quarantined
+    parsed.examples |= found.examples
+    parsed.notes += [note for note in found.notes if note not in parsed.notes]
+    parsed.whole &= found.whole
+    parsed.as_of = found.as_of
+    yield from found.jobs
+
+
+def _whole(path: Path) -> str:
+    lines.mark(path)
+    if path.stat().st_size > MOST_BYTES:
+        raise Unreadable(f"is larger than {MOST_BYTES >> 20} MiB; only sacct, CSV and JSON Lines may be")
+    try:
+        return encoding.text(path.read_bytes(), MOST_BYTES)
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}; check the path and its mode") from None
+
+
+def _streamed(jobs: Iterator[Job], words: Words) -> Iterator[Told]:
+    latest = 0
+    while chunk := list(islice(jobs, _CHUNK)):
+        latest = max(latest, *map(newest, chunk))
+        facts = [fact(job, words) for job in chunk]
+        live = [each for each in facts if each.told == LIVE]
+        yield Told(Batch([each for each in facts if each.told != LIVE], list(live), []), latest)

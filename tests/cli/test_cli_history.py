@@ -1,0 +1,63 @@
+"""`broker history`, and who reads and feeds it."""
+
+import sqlite3
+from pathlib import Path
+
+from tests.cli.conftest import Broker
+
+HEADER = "id,tenant,submit,start,end,state,gpus,gpu_type"
+
+
+def jobs(folder: Path, count: int = 30) -> Path:
+    rows = [
+        f"h{day},vision,2026-04-{day + 1:02d}T00:00:00Z,2026-04-{day + 1:02d}T00:10:00Z,"
+        f"2026-04-{day + 1:02d}T05:10:00Z,done,8,h100"
+        for day in range(count)
+    ]
+    file = folder / "jobs.csv"
+    file.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_import_show_export_and_prune(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    file = jobs(tmp_path)
+    (first,) = broker("history", "import", file, "-c", demo, "--json").document["files"]
+    assert (first["kept"], first["changed"]) == (30, 30)
+    assert "is in already" in broker("history", "import", file, "-c", demo).out
+    shown = broker("history", "show", "-c", demo, "--json").document
+    assert (shown["total"]["jobs"], shown["total"]["gpu_hours"]) == (30, 30 * 5 * 8)
+    assert broker("history", "export", "out.csv", "-c", demo).code == 0
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 31
+    assert broker("history", "prune", "--keep-days", 1, "-c", demo).code == 0
+    assert broker("history", "export", "out.xml", "--to", "xml", "-c", demo).code == 1
+
+
+def test_a_run_feeds_it_and_the_second_adds_nothing(broker: Broker, demo: Path) -> None:
+    assert broker("run", "-c", demo).code == 0
+    first = broker("history", "show", "-c", demo, "--json").document["total"]
+    assert first["jobs"] > 0
+    broker("run", "-c", demo)
+    assert broker("history", "show", "-c", demo, "--json").document["total"]["jobs"] == first["jobs"]
+
+
+def test_a_damaged_history_stops_no_run(broker: Broker, demo: Path) -> None:
+    (demo.parent / "state.history.db").write_bytes(b"garbage " * 1000)
+    ran = broker("run", "-c", demo)
+    assert ran.code == 0
+    assert "not added to the history" in ran.out + ran.err
+    with sqlite3.connect(demo.parent / "state.db") as ledger:
+        assert ledger.execute("SELECT count(*) FROM intent").fetchone()[0] > 0
+
+
+def test_replays_and_forecasts_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    broker("history", "import", jobs(tmp_path), "-c", demo)
+    assert broker("backtest", "-c", demo, "--json").document["source"] == "the history of jobs"
+    pools = broker("forecast", "-c", demo, "--json").document["pools"]
+    assert max(pool["history_h"] for pool in pools) > 24 * 20
+
+
+def test_without_a_history_it_is_said_how_to_begin(broker: Broker, demo: Path) -> None:
+    ran = broker("history", "show", "-c", demo)
+    assert ran.code == 1
+    assert "broker history import" in ran.err
+    assert broker("history", "import", "none.csv", "-c", demo).code == 1
