@@ -49,9 +49,8 @@ def test_a_damaged_history_stops_no_run(broker: Broker, demo: Path) -> None:
         assert ledger.execute("SELECT count(*) FROM intent").fetchone()[0] > 0
 
 
-def test_replays_and_forecasts_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
+def test_forecasts_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
     broker("history", "import", jobs(tmp_path), "-c", demo)
-    assert broker("backtest", "-c", demo, "--json").document["source"] == "the history of jobs"
     pools = broker("forecast", "-c", demo, "--json").document["pools"]
     assert max(pool["history_h"] for pool in pools) > 24 * 20
 
