@@ -51,7 +51,7 @@ def test_a_damaged_history_stops_no_run(broker: Broker, demo: Path) -> None:
 
 def test_forecasts_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
     broker("history", "import", jobs(tmp_path), "-c", demo)
-    pools = broker("forecast", "-c", demo, "--json").document["pools"]
+    pools = broker("forecast", "-c", demo, "--json").document["forecast"]["pools"]
     assert max(pool["history_h"] for pool in pools) > 24 * 20
 
 
