@@ -49,6 +49,13 @@ def test_a_damaged_history_stops_no_run(broker: Broker, demo: Path) -> None:
         assert ledger.execute("SELECT count(*) FROM intent").fetchone()[0] > 0
 
 
+def test_replays_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    broker("history", "import", jobs(tmp_path), "-c", demo)
+    replayed = broker("backtest", "-c", demo, "--json")
+    assert replayed.code == 0, replayed.err
+    assert replayed.document["source"] == "the history of jobs"
+
+
 def test_forecasts_read_it(broker: Broker, demo: Path, tmp_path: Path) -> None:
     broker("history", "import", jobs(tmp_path), "-c", demo)
     pools = broker("forecast", "-c", demo, "--json").document["forecast"]["pools"]
