@@ -5,19 +5,15 @@ since may not be visible yet, so nothing is bought for one visibility window.
 """
 
 import contextlib
-import os
 from pathlib import Path
+
+from state.whole_file import write_whole
 
 
 def mark(state: Path, seq: int) -> None:
     """Losing it is no harm, so a disk that refuses it is no error."""
-    beside = _beside(state)
     with contextlib.suppress(OSError):
-        fresh = beside.with_name(f"{beside.name}.new")
-        descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as handle:
-            handle.write(f"{seq}\n")
-        fresh.replace(beside)
+        write_whole(_beside(state), f"{seq}\n".encode("ascii"))
 
 
 def marked(state: Path) -> int:

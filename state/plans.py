@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 
 from broker.errors import PlanError
 from broker.model.plan import Plan
+from state.whole_file import write_whole
 
 FORMAT = 1
 _REPLAN = "make a new one: broker plan --out FILE"
@@ -19,14 +19,9 @@ def save(plan: Plan, path: Path) -> None:
     """Replaces the file as a whole. Raises PlanError if it cannot be written."""
     body = msgspec.to_builtins(plan)
     text = json.dumps({"format_version": FORMAT, "digest": digest(body), "plan": body}, indent=1)
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text + "\n")
-        fresh.replace(path)
+        write_whole(path, f"{text}\n".encode())
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="give another --out") from None
 
 

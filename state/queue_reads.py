@@ -4,15 +4,13 @@ Overwritten, and nothing is derived from it that could cost money: it only makes
 suddenly lost nearly all its jobs. Without the file nothing is doubted.
 """
 
-import os
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from broker.errors import StateError
-
-_MODE = 0o600
+from state.whole_file import write_whole
 
 
 class QueueRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,11 +35,8 @@ def recall(state: Path) -> dict[str, QueueRead]:
 def remember(state: Path, reads: dict[str, QueueRead]) -> None:
     """Raises StateError."""
     path = _beside(state)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE), "wb") as file:
-            file.write(msgspec.json.encode(list(reads.values())))
-        fresh.replace(path)
+        write_whole(path, msgspec.json.encode(list(reads.values())))
     except OSError as error:
         what = f"cannot write {path}: {error.strerror}"
         raise StateError(what, next_step="Make room and check the folder's mode; nothing was done") from None

@@ -21,6 +21,7 @@ from broker.schedule import explaining, supposing
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import Schedule
 from broker.schedule.step import Seen, begin, look
+from state.whole_file import write_whole
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,15 +151,9 @@ def _trust(memory: Memory, classes: Sequence[str]) -> None:
 
 
 def _save(place: Path, text: bytes) -> None:
-    """Replaces the file as a whole, for the owner's eyes: it names users."""
-    fresh = place.with_name(f".{place.name}.new")
+    """For the owner's eyes: it names users. Raises StateError."""
     try:
-        descriptor = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        fresh.replace(place)
+        write_whole(place, text)
     except OSError as error:
         raise StateError(
             f"cannot write {place}: {error.strerror}", next_step="Check the folder, or use --look"

@@ -17,9 +17,9 @@ from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
 from broker.observe.drops import judged
-from broker.observe.side_by_side import started
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
+from broker.side_by_side import started
 from providers.base import Provider, ProviderError
 from providers.prices.table import PriceTable, load_prices, price_offers
 from state.queue_reads import recall

@@ -7,7 +7,7 @@ from functools import partial
 from broker.clock import Clock
 from broker.config import name_of
 from broker.errors import GuardError
-from broker.observe.side_by_side import side_by_side
+from broker.side_by_side import side_by_side
 from providers.dates import cloud_time
 from providers.settings import ProviderSettings
 

@@ -70,11 +70,7 @@ class MenuCard:
                 refused.append((offer, reason))
             elif isinstance(verdict, Price):
                 dishes.append(Dish(offer, verdict, _zone_key(offer, offer.place.zone) in self._hinted))
-        return Menu(tuple(sorted(dishes, key=_cheapest_first)), tuple(refused))
-
-
-def _cheapest_first(dish: Dish) -> tuple[Decimal, Decimal, bool, str]:
-    return (dish.usd_per_gpu, dish.usd, not dish.hinted, dish.offer.id)
+        return Menu(tuple(sorted(dishes, key=lambda dish: (dish.usd_per_gpu, dish.usd, dish.offer.id))), tuple(refused))
 
 
 _ZoneKey = tuple[ProviderName, str, str, str]

@@ -12,12 +12,12 @@ from broker.clock import Clock, WallClock
 from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.observe.side_by_side import side_by_side
 from broker.queues import encoding, fetch, http, live
 from broker.queues.fetch import Fetched
 from broker.queues.gpu_names import renamed, unknown_among
 from broker.queues.parsed import Context, Parsed, Unreadable
 from broker.queues.registry import FORMATS, Detected, detect
+from broker.side_by_side import side_by_side
 
 _WALL = WallClock()
 FUTURE = timedelta(minutes=5)

@@ -50,6 +50,16 @@ def test_nothing_leaves_a_queue_that_was_not_read_or_in_part(history: History) -
     assert states(history) == [("a", JobState.PENDING)]
 
 
+def test_a_look_that_failed_is_no_word_that_a_job_still_lives(history: History) -> None:
+    look(history, 0, job(state=JobState.RUNNING, start=NOW))
+    ((seen,),) = history.jobs()
+    look(history, 10, trust=Trust.UNKNOWN)
+    assert list(history.jobs()) == [(seen,)]
+    look(history, 20, job(state=JobState.RUNNING, start=NOW))
+    ((later,),) = history.jobs()
+    assert later.seen > seen.seen
+
+
 def test_a_job_that_was_missed_once_lives_again(history: History) -> None:
     look(history, 0, job())
     look(history, 10)

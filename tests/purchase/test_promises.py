@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from broker.guard import guard
 from broker.model.intent import Intent, IntentStatus, Outcome
+from broker.model.offer import Allowance
 from broker.model.place import Place, Scope
 from broker.model.plan import Action, Extend, Keep, Plan, Release, Reserve, Resize
 from broker.model.policy import Policy
@@ -18,7 +19,22 @@ from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
 from broker.purchase.decide import decide
 from broker.purchase.outlay import outlay
 from tests.purchase import strategies as some
-from tests.purchase.worlds import LINEAGE, NOW, added, given_back, held, job, offer, policy, source, world
+from tests.purchase.worlds import (
+    BIG,
+    EAST_A,
+    EAST_B,
+    LINEAGE,
+    NOW,
+    ONE,
+    added,
+    given_back,
+    held,
+    job,
+    offer,
+    policy,
+    source,
+    world,
+)
 
 Examples = settings(max_examples=60)
 SUPPLY = st.lists(st.tuples(some.places, st.sampled_from([1, 2, 4, 8]), st.integers(1, 3)), max_size=5)
@@ -100,6 +116,20 @@ def _drawn(seen: Snapshot, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
 def test_a_plan_takes_no_more_of_any_quota_than_is_left(seen: Snapshot, rules: Policy) -> None:
     taken, left = _drawn(seen, decide(seen, rules))
     assert all(taken[quota] <= left[quota] for quota in left)
+
+
+@Examples
+@given(st.integers(0, 40), st.lists(st.sampled_from(["1", "7.5", "40"]), min_size=4, max_size=4))
+def test_what_offers_have_in_common_is_taken_once(left: int, prices: list[str]) -> None:
+    """Twelve jobs of eight GPUs, and types and zones of one region that share a quota: it is always the limit."""
+    kinds = [(EAST_A, BIG), (EAST_B, BIG), (EAST_A, ONE), (EAST_B, ONE)]
+    sold = tuple(
+        offer(place, shape, usd, allowances=(Allowance("family", left, shape.gpus),))
+        for (place, shape), usd in zip(kinds, prices, strict=True)
+    )
+    seen = world(*(job(f"j{n}") for n in range(12)), offers=sold)
+    taken, _ = _drawn(seen, decide(seen, policy()))
+    assert left - 8 < taken["family"] <= left
 
 
 @Examples
