@@ -17,7 +17,8 @@ from broker.errors import Exit, InputError, UsageError
 from broker.model.job import Job, JobState
 from broker.model.policy import Pool
 from broker.model.snapshot import SourceView, Trust
-from broker.observe.drops import judged, live
+from broker.observe.drops import live
+from broker.observe.observe import observe_queues
 from broker.purchase.pools import Asks, asks, pool_of
 from broker.queues.explain import Explained, explained
 from broker.queues.parsed import Unreadable
@@ -70,9 +71,7 @@ def read(
 ) -> Queue:
     """With files, the configuration is needed for the pools only, and may be missing."""
     config, sources = _sources(path, files, source_format, timezone, flags)
-    views = read_all(sources, _clock(config))
-    if config and not files:
-        views = judged(views, recall(config.state))
+    views = observe_queues(config, _clock(config)) if config and not files else read_all(sources, _clock(config))
     pools = config.policy.pools if config else ()
     return Queue(sources=views, groups=_groups(views, pools), unrouted=_unrouted(views, pools) if pools else ())
 

@@ -35,9 +35,9 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
     """
     serial, intents = store.serial, store.live_intents()
     doubt = started(partial(clock_doubt, config.providers, clock))
-    sources = started(partial(read_all, config.queues, clock))
+    sources = started(partial(observe_queues, config, clock))
     scopes = _scopes(config, providers, clock)
-    read = judged(sources.result(), recall(config.state))
+    read = sources.result()
     frozen = frozen_by(config.freeze_file) or doubt.result()
     now = clock.now()
     return Snapshot(
@@ -55,8 +55,8 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
 
 
 def observe_queues(config: Config, clock: Clock) -> tuple[SourceView, ...]:
-    """The job sources alone: no cloud, no state."""
-    return read_all(config.queues, clock)
+    """The job sources alone, no cloud. One that suddenly lost its jobs is doubted."""
+    return judged(read_all(config.queues, clock), recall(config.state))
 
 
 class _Heard(NamedTuple):

@@ -24,6 +24,7 @@ from providers.base import Denied, Provider
 from providers.connect import connect
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
+from state.queue_reads import QueueRead, remember
 from state.store import Store
 
 
@@ -69,6 +70,13 @@ def test_everything_is_seen_through_the_real_clients(setting: Setting) -> None:
     assert (seen.sources[0].trust, seen.sources[0].kept) == (Trust.COMPLETE, 4)
     assert (seen.lineage, seen.serial, seen.frozen_by) == (setting.store.lineage, setting.store.serial, "")
     assert not setting.sandbox.record.effects
+
+
+def test_a_queue_that_lost_nearly_all_its_jobs_is_doubted_by_whoever_observes(setting: Setting) -> None:
+    (queue,) = setting.config.queues
+    remember(setting.config.state, {queue.name: QueueRead(source=queue.name, live=400)})
+    for (view,) in (observe_queues(setting.config, setting.clock), setting.observed({}).sources):
+        assert view.trust is Trust.PARTIAL and f"--confirm {queue.name}" in view.problems[-1]
 
 
 def test_one_cloud_that_refuses_is_unknown_and_the_rest_goes_on(setting: Setting) -> None:

@@ -11,6 +11,7 @@ from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.record import EffectKind
 from providers.sandbox.supply import PoolRule
+from state.queue_reads import QueueRead, remember
 from tests.crash.clouds import CLOUDS, Cloud
 from tests.sim.promises import check_bill
 from tests.sim.site import QueueFile, Site
@@ -181,3 +182,13 @@ def test_what_is_held_where_nobody_can_look_is_not_bought_again_elsewhere(
         world.sandbox.advance(6 * MINUTE)
         site.run()
     assert sum(h.count for h in world.ours()) == 2, "and then it buys again"
+
+
+def test_nothing_is_given_back_on_the_first_read_of_a_queue_that_lost_its_jobs(idle: World) -> None:
+    """Two reads of different times that say the same are believed."""
+    remember(idle.site.state, {"queue": QueueRead(source="queue", live=400)})
+    idle.site.run()
+    assert not released(idle)
+    idle.sandbox.advance(2 * MINUTE)
+    idle.site.run()
+    assert released(idle)
