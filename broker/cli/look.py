@@ -79,8 +79,10 @@ def _jobs(
         console.answer(jobs.quarantine_json(rows) if common.json else jobs.quarantine_text(rows))
         return 0
     read = queue_reading.read(*where, flags=common.flags)
-    shown = jobs.jobs_text(read, verbose=console.verbose, paint=console.paint)
-    console.answer(jobs.jobs_json(read) if common.json else shown)
+    if common.json:
+        console.answer(jobs.jobs_json(read))
+    else:
+        console.answer(jobs.jobs_text(read, verbose=console.verbose, paint=console.paint))
     return read.exit_code
 
 

@@ -7,13 +7,12 @@ and their managed services (`ml.p5.48xlarge`, `Standard_ND96isr_H100_v5`), and p
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import msgspec
 
 from broker.model.gpu import normalise
 from broker.model.offer import Shape
-from providers.prices.shapes import shapes
+from broker.queues.machines import known
 
 _MEMORY_GB = {
     "t4": 16, "t4g": 16, "l4": 24, "a10": 24, "a10g": 24, "a30": 24, "a40": 48, "l40": 48, "l40s": 48, "p4": 8,
@@ -56,8 +55,7 @@ UNKNOWN = Named(None, count=0)
 def named(text: str, aliases: Mapping[str, str] | None = None) -> Named:
     """`aliases` are the user's own names, lower-case; UNKNOWN for what is new to us."""
     written = _aliased(text.strip(), aliases or {})
-    shape = _by_machine_type().get(written.lower().removeprefix("ml."))
-    if shape:
+    if shape := known(written):
         return _of_shape(shape)
     if piece := _piece(written):
         return Named(normalise(_without_piece(written)), count=0, piece=piece)
@@ -120,8 +118,3 @@ def _without_piece(written: str) -> str:
     for pattern, _ in _PIECES:
         rest = pattern.sub(" ", rest)
     return rest
-
-
-@cache
-def _by_machine_type() -> dict[str, Shape]:
-    return {machine_type.lower(): shape for (_, machine_type), shape in shapes().items()}

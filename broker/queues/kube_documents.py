@@ -5,13 +5,10 @@ that no document can grow while it is read. Scalars stay as they are written but
 """
 
 import importlib
-import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
+from broker.queues.json_documents import documents
 from broker.queues.parsed import Parsed, Unfit, Unreadable
 
 _DEPTH = 200
@@ -77,31 +74,15 @@ def _unwrapped(item: Any) -> Any:
 
 
 def _json(text: str, parsed: Parsed) -> list[Any]:
-    try:
-        return [msgspec.json.decode(text)]
-    except (msgspec.DecodeError, RecursionError) as error:
-        found = list(_stream(text, parsed))
-        if not found:
-            raise Unreadable(f"is not whole JSON ({error}): cut off, or still being written") from None
-        return found
-
-
-def _stream(text: str, parsed: Parsed) -> Iterator[Any]:
-    """Documents one behind the other; what cannot be read ends it and is said."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        at += len(text[at : at + 4096]) - len(text[at : at + 4096].lstrip())
-        if at >= len(text):
-            return
-        if text[at].isspace():
-            continue
-        try:
-            document, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            parsed.damage("is not whole JSON: cut off, or still being written")
-            parsed.quarantine(f"character {at}", Unfit("is not whole JSON", text[at : at + 40]))
-            return
-        yield document
+    """One document, or several one behind the other; what cannot be read ends them and is said. Raises Unreadable."""
+    several = documents(text)
+    at = several.broken_at
+    if at is not None and not several.found:
+        raise Unreadable("is not whole JSON: cut off, or still being written")
+    if at is not None:
+        parsed.damage("is not whole JSON: cut off, or still being written")
+        parsed.quarantine(f"character {at}", Unfit("is not whole JSON", text[at : at + 40]))
+    return several.found
 
 
 def _yaml(text: str) -> list[Any]:

@@ -13,9 +13,8 @@ _GPU_FAMILY = re.compile(r"(p|g)\d.*\..*|standard_n.*|(a2|a3|a4|a4x|g2|g4)-.*")
 
 def machine(written: str) -> Shape:
     """Also as SageMaker writes it (`ml.p5.48xlarge`). Raises Unwanted for one without whole GPUs, Unfit if unknown."""
-    name = written.strip().lower().removeprefix("ml.")
-    found = _by_name().get(name)
-    if found is None and _GPU_FAMILY.fullmatch(name):
+    found = known(written)
+    if found is None and _GPU_FAMILY.fullmatch(_plain(written)):
         raise Unfit("has a machine type whose GPUs are not known", written)
     if found is None:
         raise Unwanted("asks for no GPU")
@@ -26,8 +25,17 @@ def machine(written: str) -> Shape:
 
 def model_of(written: str) -> str | None:
     """The GPU model of a machine type, None where it is not known."""
-    found = _by_name().get(written.strip().lower().removeprefix("ml."))
+    found = known(written)
     return found.gpu_model if found else None
+
+
+def known(written: str) -> Shape | None:
+    """Whatever cloud sells it, or its managed service."""
+    return _by_name().get(_plain(written))
+
+
+def _plain(written: str) -> str:
+    return written.strip().lower().removeprefix("ml.")
 
 
 @cache

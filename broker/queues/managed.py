@@ -1,15 +1,13 @@
 """What the readers of managed services share: records out of JSON, typed values, and an account of each record."""
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from broker.model.gpu import normalise
 from broker.model.job import Job
+from broker.queues.json_documents import documents
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 from broker.queues.times import moment
 
@@ -22,28 +20,13 @@ def named(text: str, *keys: str) -> bool:
     return re.search(rf'(?<!\\)"(?:{"|".join(keys)})"\s*:', text[: 1 << 16]) is not None
 
 
-def documents(text: str) -> list[Any]:
-    """One JSON document, or several one behind the other (a command run for each job). Raises Unreadable."""
-    try:
-        return [msgspec.json.decode(text)]
-    except (msgspec.DecodeError, RecursionError) as error:
-        try:
-            return list(_several(text))
-        except (ValueError, RecursionError):
-            raise Unreadable(f"is not whole JSON ({error}): cut off, or still being written") from None
-
-
-def _several(text: str) -> Iterator[Any]:
-    decoder, at, blank = json.JSONDecoder(), 0, re.compile(r"\s*")
-    while (at := blank.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it always matches
-        document, at = decoder.raw_decode(text, at)
-        yield document
-
-
 def listed(text: str, keys: tuple[str, ...], parsed: Parsed, single: str = "") -> list[Any]:
     """The records under the first of `keys`, in a bare list, or (with its key `single`) alone. Raises Unreadable."""
     found: list[Any] = []
-    for document in documents(text):
+    several = documents(text)
+    if several.broken_at is not None:
+        raise Unreadable("is not whole JSON: cut off, or still being written")
+    for document in several.found:
         found += _records(document, keys, parsed, single)
     return found
 

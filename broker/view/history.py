@@ -1,5 +1,7 @@
 """The history of jobs as text and JSON."""
 
+import msgspec
+
 from broker.commands.history import Done, Imports
 from broker.history.importing import Imported
 from broker.history.summary import Counts, Summary
@@ -67,7 +69,7 @@ def _figures(counts: Counts) -> list[str]:
 
 
 def summary_json(summary: Summary) -> str:
-    return document("history", {name: getattr(summary, name) for name in summary.__struct_fields__})
+    return document("history", msgspec.structs.asdict(summary))
 
 
 def pruned_text(done: Done) -> str:
@@ -79,4 +81,4 @@ def exported_text(done: Done) -> str:
 
 
 def done_json(kind: str, done: Done) -> str:
-    return document(kind, {name: getattr(done, name) for name in done.__struct_fields__})
+    return document(kind, msgspec.structs.asdict(done))
