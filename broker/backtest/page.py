@@ -30,16 +30,17 @@ def _frontier(points: Sequence[Point]) -> list[str]:
     if not points:
         return []
     heading = ("cost up to", "SIA cost", "x static", "P(>1.1)", "latest s", "NAIVE cost", "x static", "P(>1.1)")
-    rows = [
-        (f"{p.cost:.2f}", *_bought(p.sia), f"{p.sia.comparison.largest_delay_s:,.0f}", *_bought(p.naive))
-        for p in points
-    ]
+    rows = [(f"{p.cost:.2f}", *_bought(p.sia, p.cost), *_bought(p.naive, p.cost)[:-1]) for p in points]
     return [*_aligned([heading, *rows]), ""]
 
 
-def _bought(policy: Policy) -> tuple[str, str, str]:
+def _bought(policy: Policy, cost: float) -> tuple[str, str, str, str]:
+    """Nothing, where even the cheapest run cost more."""
+    if policy.cost_vs_static > cost:
+        return "not reached", "", "", ""
     judged = policy.comparison
-    return f"{policy.cost_vs_static:.3f}", f"{judged.latency_ratio:.2f}", f"{judged.p_slowdown_over[1.1]:.3%}"
+    figures = f"{policy.cost_vs_static:.3f}", f"{judged.latency_ratio:.2f}", f"{judged.p_slowdown_over[1.1]:.3%}"
+    return *figures, f"{judged.largest_delay_s:,.0f}"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -97,10 +98,10 @@ def as_html(found: Backtest) -> str:
     reference = found.case.static_end - submit
     latency, slowdown = [], []
     for name, policy in found.policies.items():
-        if not policy.plotted:
-            continue
         seconds = policy.end - submit
         good = np.isfinite(seconds) & np.isfinite(reference) & (reference > 0)
+        if not policy.plotted or not good.any():
+            continue
         latency.append(_beyond(name, seconds[good]))
         slowdown.append(_beyond(name, (seconds / np.where(reference > 0, reference, 1))[good]))
     points = [(n, p.cost_vs_static, p.comparison.p_slowdown_over[1.1]) for n, p in found.policies.items() if p.plotted]

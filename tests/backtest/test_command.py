@@ -74,6 +74,18 @@ def test_frontier_is_a_table_and_plots(trace: Path) -> None:
     assert "adaptive NAIVE at each cost" in page
 
 
+def test_a_policy_that_ends_no_job_is_in_the_table_and_not_in_the_plots(tmp_path: Path) -> None:
+    """One wide job a day: naive sharing of the mean that SIA held is always too small for it."""
+    trace = tmp_path / "daily.csv"
+    trace.write_text(HEADER + "".join(f"{day},t,u,{day * 86_400},18000,8,0\n" for day in range(28)))
+    daily = backtest(Options(trace=trace, entitlements={"t": 8}))
+    assert daily.policies["naive_same_mean"].comparison.jobs == 0
+    plots = as_html(daily).partition("</pre>")[2]
+    assert plots.count("<svg") == 4
+    assert "naive_same_mean" not in plots.partition("GPUs held")[0]
+    assert not any(f"{sign}{bad}" in plots for bad in ("nan", "inf") for sign in (",", " ", '"'))
+
+
 def test_use_is_a_table(found: Backtest) -> None:
     text = use_as_text(analyse(found.case.trace, found.case.entitlements))
     assert "could be lent" in text
