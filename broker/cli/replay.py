@@ -8,7 +8,62 @@ import typer
 from broker.cli.common import Common, command
 
 if TYPE_CHECKING:
+    from broker.backtest.command import Backtest
     from broker.model.job import Job
+
+
+TraceFile = Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")]
+TraceFormat = Annotated[
+    str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
+]
+Seed = Annotated[
+    int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
+]
+Entitlements = Annotated[
+    list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
+]
+EntitlementQuantile = Annotated[
+    float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
+]
+Reclaim = Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")]
+Restore = Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")]
+Lead = Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")]
+Failure = Annotated[
+    float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
+]
+Elastic = Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")]
+Forecast = Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")]
+Quantile = Annotated[
+    float | None,
+    typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.98."),
+]
+Horizon = Annotated[
+    int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
+]
+Days = Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")]
+Share = Annotated[
+    float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 0.85.")
+]
+Term = Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")]
+Insurance = Annotated[
+    tuple[float, float, float] | None,
+    typer.Option(
+        "--insurance",
+        metavar="FAILURE MISSED LENT",
+        help="Sets --quantile: probability that an unreserved launch fails; in prices of a GPU-hour, the cost of "
+        "one that is owed and missing, and the value of one lent.",
+    ),
+]
+Misses = Annotated[
+    float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
+]
+Fixed = Annotated[bool, typer.Option("--fixed", help="Hold all that is promised, all the time.")]
+Ablations = Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")]
+Frontier = Annotated[bool, typer.Option("--frontier", help="Also what each cost from 0.40 to 0.70 buys.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")]
+Analyse = Annotated[bool, typer.Option("--analyse", help="What static allocation leaves idle, by tenant.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Policies to replay side by side.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write one page with plots.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,73 +74,43 @@ def add_to(app: typer.Typer) -> None:
 
 def _backtest(
     common: Common,
-    trace: Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")] = None,
-    how: Annotated[
-        str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
-    ] = "auto",
-    synthetic: Annotated[
-        int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
-    ] = None,
-    entitlement: Annotated[
-        list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
-    ] = None,
-    entitlement_quantile: Annotated[
-        float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
-    ] = 0.90,
-    reclaim: Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")] = 60.0,
-    restore: Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")] = 120.0,
-    lead: Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")] = 600.0,
-    failure: Annotated[
-        float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
-    ] = 0.0,
-    elastic: Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")] = 1,
-    forecast: Annotated[
-        str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")
-    ] = "rolling",
-    quantile: Annotated[
-        float | None,
-        typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.98."),
-    ] = None,
-    horizon: Annotated[
-        int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
-    ] = None,
-    days: Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")] = 7.0,
-    share: Annotated[
-        float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 0.85.")
-    ] = None,
-    term: Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")] = 0.0,
-    insurance: Annotated[
-        tuple[float, float, float] | None,
-        typer.Option(
-            "--insurance",
-            metavar="FAILURE MISSED LENT",
-            help="Sets --quantile: probability that an unreserved launch fails; in prices of a GPU-hour, the cost of "
-            "one that is owed and missing, and the value of one lent.",
-        ),
-    ] = None,
-    misses: Annotated[
-        float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
-    ] = 0.003,
-    fixed: Annotated[bool, typer.Option("--fixed", help="Hold all that is promised, all the time.")] = False,
-    ablations: Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")] = False,
-    frontier: Annotated[bool, typer.Option("--frontier", help="Also what each cost from 0.40 to 0.70 buys.")] = False,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")] = 1,
-    analyse: Annotated[bool, typer.Option("--analyse", help="What static allocation leaves idle, by tenant.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Policies to replay side by side.")] = 1,
-    html: Annotated[Path | None, typer.Option("--html", help="Write one page with plots.")] = None,
+    trace: TraceFile = None,
+    how: TraceFormat = "auto",
+    synthetic: Seed = None,
+    entitlement: Entitlements = None,
+    entitlement_quantile: EntitlementQuantile = 0.90,
+    reclaim: Reclaim = 60.0,
+    restore: Restore = 120.0,
+    lead: Lead = 600.0,
+    failure: Failure = 0.0,
+    elastic: Elastic = 1,
+    forecast: Forecast = "rolling",
+    quantile: Quantile = None,
+    horizon: Horizon = None,
+    days: Days = 7.0,
+    share: Share = None,
+    term: Term = 0.0,
+    insurance: Insurance = None,
+    misses: Misses = 0.003,
+    fixed: Fixed = False,
+    ablations: Ablations = False,
+    frontier: Frontier = False,
+    seeds: Seeds = 1,
+    analyse: Analyse = False,
+    jobs: Jobs = 1,
+    html: Html = None,
 ) -> int:
     """Replay a job trace: latency, slowdown and cost under SIA, static shares and naive sharing.
 
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.backtest import command as backtest
-    from broker.backtest.analysis import analyse as use_of
     from broker.backtest.insurance import quantile_to_hold
-    from broker.backtest.page import as_html, as_text, use_as_text
     from broker.backtest.protocols import knobs_of
-    from broker.errors import Exit
-    from broker.view.document import document
+    from broker.errors import Exit, UsageError
 
+    if insurance and quantile is not None:
+        raise UsageError("--insurance sets the quantile", next_step="Give one of --insurance and --quantile")
     options = backtest.Options(
         trace=trace,
         format=how,
@@ -113,16 +138,27 @@ def _backtest(
             term_s=term,
         ),
     )
-    found = backtest.backtest(options)
+    _answer(common, backtest.backtest(options), analyse=analyse, html=html)
+    return Exit.OK
+
+
+def _answer(common: Common, found: "Backtest", *, analyse: bool, html: Path | None) -> None:
+    from broker.backtest.analysis import analyse as use_of
+    from broker.backtest.page import as_html, as_text, use_as_text
+    from broker.errors import UsageError
+    from broker.view.document import document
+
     if html is not None:
-        html.write_text(as_html(found), encoding="utf-8")
+        try:
+            html.write_text(as_html(found), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {html}: {error.strerror}", next_step="Give another --html") from None
     if common.json:
         common.console.answer(document("backtest", found.document()))
-        return Exit.OK
+        return
     common.console.answer(as_text(found))
     if analyse:
         common.console.answer("\n" + use_as_text(use_of(found.case.trace, found.case.entitlements)))
-    return Exit.OK
 
 
 def _remembered(common: Common) -> "tuple[Job, ...]":
