@@ -51,7 +51,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ledger holds. `others` are reservations in our clouds that another buyer owns."""
+    """What the ledger holds. `others` are reservations in our clouds that another buyer owns.
+
+    `quiet_until`: nothing is bought before then, because this state was put back from a copy or adopted.
+    """
 
     now: datetime
     lineage: str
@@ -61,6 +64,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     others: Sequence[Reservation]
     intents: Sequence[Intent]
     idle: Sequence[Idle]
+    quiet_until: datetime | None = None
 
 
 def standing(known: Known) -> Standing:
@@ -127,6 +131,11 @@ def _warnings(known: Known, held: Sequence[Held], unsettled: Sequence[Unsettled]
     if known.heartbeat:
         as_of = f"as of {known.heartbeat.at:%Y-%m-%d %H:%M} UTC"
         yield from (f"{note} ({as_of})" for note in known.heartbeat.idle)
+    if known.quiet_until and known.now < known.quiet_until:
+        yield (
+            f"nothing is bought before {known.quiet_until:%Y-%m-%d %H:%M} UTC: this state was put back or adopted, and "
+            "waits until every configured cloud was listed (broker check says which cannot be)"
+        )
     yield from _ending(known, held)
     endless = [each.reservation for each in held if each.reservation.ends is None]
     if endless:

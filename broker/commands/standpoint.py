@@ -91,6 +91,7 @@ class Standpoint:
             others=[each for each in reservations if not self._ours(each)],
             intents=store.live_intents(),
             idle=store.idle(),
+            quiet_until=store.quiet_until,
         )
 
     def _ours(self, reservation: Reservation) -> bool:

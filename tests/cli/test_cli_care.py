@@ -80,6 +80,7 @@ def test_a_lost_state_is_adopted_and_buys_nothing_for_a_while(broker: Broker, de
         queue.write("1005,vision,ana,2026-03-04T09:05:00Z,pending,16,h100,2,21600,10\n")
     assert broker("run", "-c", demo).code == 3
     assert purchases(demo) == before
+    assert "nothing is bought before" in broker("status", "-c", demo).out
 
 
 def test_adopt_is_for_a_lost_state_only(broker: Broker, demo: Path) -> None:
