@@ -4,6 +4,7 @@ What comes again and again (states, resources, names, limits) is looked up; rows
 jobs that were resized take the slower way.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from broker.history.clocking import SECOND_US, Clocking
 from broker.model.job import JobState
 from broker.queues import sacct, words
 from broker.queues.arrays import tasks
-from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
+from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
 from state.history.facts import LIVE, TOLD
@@ -20,6 +21,7 @@ from state.history.writing import Row
 
 _HELD_REASONS = frozenset({"JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied"})
 _MISSING = ""
+_MOST_SECONDS = re.compile(r"\d{1,10}", re.ASCII)
 
 
 class Batch(NamedTuple):
@@ -48,9 +50,10 @@ class _Wanted(NamedTuple):
 class SacctRows:
     """Reads lines under one header. `newest` is the latest time that any of them speaks of."""
 
-    def __init__(self, header: str, context: Context, names: Words, parsed: Parsed) -> None:
+    def __init__(self, header: str, context: Context, names: Words, parsed: Parsed, *, cut: bool) -> None:
+        """`cut`: nothing follows the header, not even its line end. Raises Unreadable."""
         self._trailing = "\r" if header.endswith("\r") else ""
-        columns = sacct.columns(header, cut=False)
+        columns = sacct.columns(header, cut=cut)
         self._width = len(columns)
         self._at = {name: index for index, name in enumerate(columns)}
         self._written = self._at.get("jobid", self._at.get("jobidraw", 0))
@@ -146,7 +149,7 @@ class SacctRows:
         start = submit if began is None else began
         if state.told == LIVE:
             elapsed = cells[self._limits[2]]
-            seen = start + int(elapsed) * SECOND_US if began is not None and elapsed.isdecimal() else start
+            seen = start + int(elapsed) * SECOND_US if began is not None and _MOST_SECONDS.fullmatch(elapsed) else start
             ended = None
         else:
             ended = self._clock.after(cells[self._given[3]], start)
@@ -208,7 +211,7 @@ def _limit(written: tuple[str, str]) -> int | None:
 
 
 def _whole(text: str, name: str) -> int:
-    if text.isdecimal():
+    if text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS:
         return int(text)
     if text.strip().lower() in NOT_KNOWN:
         return 0

@@ -50,13 +50,12 @@ def read(path: Path, format_name: str, context: Context, words: Words, parsed: P
 
 
 def _sacct(path: Path, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:
-    pieces = lines.batches(path)
-    first = next(pieces)
+    pieces = _with_last(lines.batches(path))
+    first, alone = next(pieces)
     skipped = next((at for at, line in enumerate(first) if line.strip()), 0)
-    rows = SacctRows(first[skipped], context, words, parsed)
+    rows = SacctRows(first[skipped], context, words, parsed, cut=alone)
     number = skipped + 2
-    pieces = chain([first[skipped + 1 :]], pieces)
-    for piece, is_last in _with_last(pieces):
+    for piece, is_last in chain([(first[skipped + 1 :], False)], pieces):
         if is_last:
             _cut_off(piece[0], parsed)
         else:

@@ -27,6 +27,8 @@ def tasks(text: str) -> Tasks:
         ids.update(dict.fromkeys(_range(piece, text)))
         if len(ids) > MOST_TASKS:
             raise Unfit(f"is an array of more than {MOST_TASKS} tasks", text)
+    if not ids:
+        raise Unfit("is an array without tasks", text)
     return Tasks(tuple(ids), int(throttle) if throttle.isdecimal() and len(throttle) < 10 else 0, cut)
 
 

@@ -4,6 +4,7 @@ An array's parent stands for its tasks where these are not in the answer themsel
 not said, only how many: the first ones are taken to be the furthest.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ _STATES = {
 }  # fmt: skip
 _FURTHEST_FIRST = ("SUCCEEDED", "FAILED", "RUNNING", "STARTING", "RUNNABLE", "PENDING", "SUBMITTED")
 _MOST_TASKS = 10_000
+_NODES = re.compile(r"(?P<first>\d{0,7})(?P<colon>:?)(?P<last>\d{0,7})", re.ASCII)
 
 
 def suits(head: str) -> str:
@@ -144,11 +146,12 @@ def _size(record: Record) -> tuple[int, int | None, int | None]:
 
 def _span(each: Record, nodes: int) -> int:
     """Of `0:3`, `4:` or `:2` how many nodes. Raises Unfit."""
-    first, colon, last = str(each.get("targetNodes") or "").partition(":")
-    if not (first + last).isascii() or not (first or "0").isdigit() or not (last or "0").isdigit():
+    match = _NODES.fullmatch(str(each.get("targetNodes") or ""))
+    if not match:
         raise Unfit("has a range of nodes that cannot be understood", each.get("targetNodes"))
-    until = int(last or nodes - 1) if colon else int(first or 0)
-    return max(min(until, nodes - 1) - int(first or 0) + 1, 0)
+    first = int(match["first"] or 0)
+    until = int(match["last"] or nodes - 1) if match["colon"] else first
+    return max(min(until, nodes - 1) - first + 1, 0)
 
 
 def _of_node(record: Record) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from broker.model.job import Job, JobState
 from broker.queues import words
 from broker.queues.gpu_names import named
-from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
+from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment
 
 REQUIRED = ("id", "submit", "gpus")
@@ -183,7 +183,7 @@ class _Getter:
         text = self.text(name)
         if text is None:
             return None
-        if isinstance(self.record[name], bool) or not _DECIMAL.fullmatch(text) or len(text) > 18:
+        if isinstance(self.record[name], bool) or not _DECIMAL.fullmatch(text) or len(text) > MOST_DIGITS:
             raise Unfit(f"{name} is not a whole number", text)
         return int(re.split("[.,]", text)[0])
 

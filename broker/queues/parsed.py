@@ -13,6 +13,9 @@ from broker.model.job import Job
 MOST_SET_ASIDE = 1000
 """Rows that are kept one by one; all are counted."""
 
+MOST_DIGITS = 18
+"""Of a number that any job has: more are no number of ours, nor of a database."""
+
 _SHOWN = 60
 
 

@@ -17,7 +17,7 @@ from broker.model.job import Job, JobState
 from broker.queues import words
 from broker.queues.arrays import tasks
 from broker.queues.hostlist import names
-from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted
+from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unreadable, Unwanted
 from broker.queues.slurm_links import linked
 from broker.queues.slurm_record import Draft
 from broker.queues.times import NOT_KNOWN, limit_minutes, moment, span
@@ -25,7 +25,7 @@ from broker.queues.tres import Gpus, gpus, kind_in
 
 _NEEDED = ("submit", "state")
 _STEP = re.compile(r"\d+(?:_\d+|\+\d+)?\.\w+", re.ASCII)
-_ID = re.compile(r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[^\]]*)\]|\+(?P<part>\d+))?")
+_ID = re.compile(r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[^\]]*)\]|\+(?P<part>\d{1,9}))?")
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 _HELD_REASONS = ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied")
 
@@ -192,7 +192,7 @@ def _count(row: Row, name: str) -> int | None:
     text = row.get(name, "")
     if text.lower() in NOT_KNOWN:
         return None
-    if not (text.isdecimal() and text.isascii() and len(text) <= 18):
+    if not (text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS):
         raise Unfit(f"{name} is not a whole number", text)
     return int(text)
 

@@ -11,7 +11,7 @@ from broker.model.job import Job, JobState
 from broker.queues import words
 from broker.queues.arrays import Tasks, tasks
 from broker.queues.hostlist import names
-from broker.queues.parsed import Context, Parsed, Unfit, Unwanted
+from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.tres import Gpus, gpus, kind_in
 
 _BASE = frozenset((
@@ -91,9 +91,12 @@ def number(raw: Any) -> int | None:
     if raw is None or raw == "":
         return None
     try:
-        return int(raw)
+        found = int(raw)
     except (TypeError, ValueError, OverflowError):
         raise Unfit("holds something else where a number should be", raw) from None
+    if abs(found) >= 10**MOST_DIGITS:
+        raise Unfit("holds a number that cannot be", str(raw)[:MOST_DIGITS])
+    return found
 
 
 def drafts(record: Record, context: Context, ref: str, parsed: Parsed) -> Iterator[Draft]:
