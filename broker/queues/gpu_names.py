@@ -75,8 +75,8 @@ def memory_gb(model: str) -> int | None:
 
 def unknown_among(models: Iterable[str | None]) -> tuple[str, ...]:
     """Those that are no model we know, in order, each once; `a100+h100` is two models."""
-    parts = (part for model in models if model for part in model.split("+"))
-    return tuple(dict.fromkeys(part for part in parts if normalise(part) is None))
+    parts = dict.fromkeys(part for model in dict.fromkeys(models) if model for part in model.split("+"))
+    return tuple(part for part in parts if normalise(part) is None)
 
 
 def renamed(model: str | None, aliases: Mapping[str, str]) -> str | None:

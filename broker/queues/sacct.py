@@ -199,24 +199,37 @@ def _count(row: Row, name: str) -> int | None:
 
 def attempts(jobs: list[Job], parsed: Parsed) -> list[Job]:
     """Rows of one id, oldest first, numbered; identical rows are merged."""
-    rows: defaultdict[tuple[str, str], dict[Job, Job]] = defaultdict(dict)
+    rows: defaultdict[tuple[str, str], list[Job]] = defaultdict(list)
     for job in jobs:
-        rows[job.cluster, job.id].setdefault(msgspec.structs.replace(job, raw_ref=""), job)
-    merged = len(jobs) - sum(map(len, rows.values()))
-    parsed.merged += merged
-    return [attempt for same in rows.values() for attempt in _numbered(list(same.values()))]
+        rows[job.cluster, job.id].append(job)
+    found: list[Job] = []
+    for same in rows.values():
+        found += _numbered(_each_once(same, parsed)) if len(same) > 1 else _numbered(same)
+    return found
+
+
+def _each_once(same: list[Job], parsed: Parsed) -> list[Job]:
+    """But for where they stand."""
+    rows: dict[Job, Job] = {}
+    for job in same:
+        rows.setdefault(msgspec.structs.replace(job, raw_ref=""), job)
+    parsed.merged += len(same) - len(rows)
+    return list(rows.values())
 
 
 def _numbered(rows: list[Job]) -> list[Job]:
     ordered = sorted(rows, key=lambda job: (job.submit, job.state.live, job.start or job.submit))
     first = ordered[0].submit
-    return [
-        msgspec.structs.replace(
-            job,
-            attempt=number,
-            submit=first,
-            requeued=job.submit if number > 1 else None,
-            eligible=job.eligible or job.submit,
-        )
-        for number, job in enumerate(ordered, 1)
-    ]
+    return [_attempt(job, number, first) for number, job in enumerate(ordered, 1)]
+
+
+def _attempt(job: Job, number: int, first: datetime) -> Job:
+    if number == job.attempt == 1 and job.eligible:
+        return job
+    return msgspec.structs.replace(
+        job,
+        attempt=number,
+        submit=first,
+        requeued=job.submit if number > 1 else None,
+        eligible=job.eligible or job.submit,
+    )
