@@ -12,6 +12,7 @@ from broker.errors import BrokerError, Exit
 from broker.model.place import Scope
 from broker.model.policy import Mode
 from broker.model.snapshot import Trust
+from broker.observe.entitlements import observe_entitlements
 from broker.observe.observe import priced, prices_of
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
@@ -40,7 +41,14 @@ def check(place: Workplace) -> tuple[Finding, ...]:
     scopes = [(provider, scope) for provider in place.providers.values() for scope in provider.scopes()]
     with ThreadPoolExecutor(max_workers=max(len(scopes), 1), thread_name_prefix="check") as threads:
         clouds = list(threads.map(lambda pair: list(_scope(place, *pair)), scopes))
-    return (*_configuration(place), *_state(place), *_queues(place), *_clock(place), *chain.from_iterable(clouds))
+    return (
+        *_configuration(place),
+        *_state(place),
+        *_queues(place),
+        *_entitlements(place),
+        *_clock(place),
+        *chain.from_iterable(clouds),
+    )
 
 
 def exit_code(findings: tuple[Finding, ...]) -> Exit:
@@ -97,6 +105,17 @@ def _queues(place: Workplace) -> Iterator[Finding]:
         else:
             yield _ok(area, f"{view.kept} of {view.rows} rows kept, as of {view.as_of:%Y-%m-%d %H:%M} UTC")
             yield from (_warning(area, problem) for problem in problems)
+
+
+def _entitlements(place: Workplace) -> Iterator[Finding]:
+    for view in observe_entitlements(place.config, place.clock):
+        area = f"entitlements of {view.pool}"
+        if view.problem:
+            yield _error(area, view.problem)
+        elif not view.gpus:
+            yield _warning(area, f"{view.source} promises nobody anything")
+        else:
+            yield _ok(area, f"{sum(gpus for _, gpus in view.gpus)} GPUs of {len(view.gpus)} tenants in {view.source}")
 
 
 def _clock(place: Workplace) -> Iterator[Finding]:

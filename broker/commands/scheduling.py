@@ -16,10 +16,12 @@ from broker.config.values import nearest
 from broker.errors import Exit, StateError, UsageError
 from broker.model.policy import Policy
 from broker.model.reservation import Reservation
+from broker.observe.entitlements import observe_entitlements
 from broker.observe.observe import observe_queues
 from broker.schedule import explaining, supposing
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import Schedule
+from broker.schedule.promises import with_read
 from broker.schedule.step import Seen, begin, look
 from state.whole_file import write_whole
 
@@ -62,12 +64,12 @@ def schedule(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
     place = memory_path(config)
     clock = clock_of(config)
     with _alone(place, config, keep=wish.keep):
-        sources = observe_queues(config, clock)
+        sources, promised = observe_queues(config, clock), observe_entitlements(config, clock, wish.pools)
         reservations, held_at = _held(config)
-        seen = Seen(now=clock.now(), sources=sources, reservations=reservations, held_at=held_at)
+        seen = Seen(now=clock.now(), sources=sources, reservations=reservations, held_at=held_at, entitlements=promised)
         memory = begin(seen.now) if wish.begin_again else _remembered(place, seen)
         _trust(memory, wish.trust)
-        made = look(memory, seen, config.policy, config.schedule, wish.pools)
+        made = look(memory, seen, with_read(config.policy, promised), config.schedule, wish.pools)
         explained = explaining.explain(memory, wish.explain, sources) if wish.explain else None
         if wish.keep:
             _save(place, dumps(memory))
@@ -79,11 +81,13 @@ def _supposed(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
     read = queue_reading.read(path, wish.files, "auto", None, flags=flags)
     config = load(path, flags=flags, env=os.environ) if path.exists() else None
     reservations, held_at = _held(config) if config else ((), None)
-    policy = supposing.suppose(config.policy if config else Policy(), wish.pools, wish.entitlements, wish.capacity)
+    promised = observe_entitlements(config, clock_of(config), wish.pools) if config else ()
+    configured = with_read(config.policy if config else Policy(), promised)
+    policy = supposing.suppose(configured, wish.pools, wish.entitlements, wish.capacity)
     _check(policy, wish.pools)
     told = [view.as_of for view in read.sources if view.as_of is not None]
     now = max(told) if told else (clock_of(config) if config else WallClock()).now()
-    seen = Seen(now=now, sources=read.sources, reservations=reservations, held_at=held_at)
+    seen = Seen(now=now, sources=read.sources, reservations=reservations, held_at=held_at, entitlements=promised)
     memory = begin(now, taught=True)
     made = look(memory, seen, policy, config.schedule if config else ScheduleSettings(), wish.pools)
     explained = explaining.explain(memory, wish.explain, read.sources) if wish.explain else None

@@ -2,10 +2,20 @@
 
 from broker.config.clouds import at_endpoints, name_of
 from broker.config.load import load, parse
-from broker.config.types import Config, HistorySettings, Origin, QueueSource, SandboxSettings, ScheduleSettings, Setting
+from broker.config.types import (
+    Config,
+    EntitlementSource,
+    HistorySettings,
+    Origin,
+    QueueSource,
+    SandboxSettings,
+    ScheduleSettings,
+    Setting,
+)
 
 __all__ = [
     "Config",
+    "EntitlementSource",
     "HistorySettings",
     "Origin",
     "QueueSource",

@@ -20,6 +20,7 @@ def contradictions(config: Config) -> Iterator[Mistake]:
     yield from _queues(config)
     yield from _pools(config)
     yield from _tenants(config)
+    yield from _sources_of_entitlements(config)
     yield from _guards(config)
     yield from _purchase(config)
 
@@ -127,17 +128,30 @@ def _tenants(config: Config) -> Iterator[Mistake]:
     for index, tenant in enumerate(config.policy.tenants):
         yield from _names_of_nothing(f"tenant[{index}].entitlements", "pool", dict(tenant.entitlements), pools)
         yield from _names_of_nothing(f"tenant[{index}].max_lent", "pool", dict(tenant.max_lent), pools)
-        yield from _lending(f"tenant[{index}].max_lent", tenant)
+        yield from _lending(f"tenant[{index}].max_lent", tenant, {source.pool for source in config.entitlements})
         yield from _tenant_budget(f"tenant[{index}].budget_usd_per_month", tenant, month)
 
 
-def _lending(path: str, tenant: Tenant) -> Iterator[Mistake]:
+def _lending(path: str, tenant: Tenant, read_elsewhere: set[str]) -> Iterator[Mistake]:
+    """`read_elsewhere`: pools in which a tenant is promised what another source says, if nothing is stated here."""
     promised = dict(tenant.entitlements)
     for pool, gpus in tenant.max_lent:
-        if gpus > promised.get(pool, 0):
+        if gpus > promised.get(pool, 0) and not (pool in read_elsewhere and pool not in promised):
             yield path, f"{gpus} of {pool} is more than the entitlement of {promised.get(pool, 0)}"
     if tenant.max_lent and not tenant.lends:
         yield path, "says how much is lent, and lends = false says nothing is"
+
+
+def _sources_of_entitlements(config: Config) -> Iterator[Mistake]:
+    pools = [pool.name for pool in config.policy.pools]
+    for index, source in enumerate(config.entitlements):
+        path = f"entitlements[{index}]"
+        if source.pool:
+            yield from _names_of_nothing(f"{path}.pool", "pool", (source.pool,), pools)
+        if source.path and source.command:
+            yield path, "has both path and command; make two of it"
+        if not source.path and not source.command:
+            yield path, "has neither path nor command"
 
 
 def _tenant_budget(path: str, tenant: Tenant, month: Decimal | None) -> Iterator[Mistake]:

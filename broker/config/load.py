@@ -10,7 +10,7 @@ from broker.config import clouds, schema
 from broker.config.consistency import contradictions
 from broker.config.reader import Override, Reader
 from broker.config.schema import OVERRIDES
-from broker.config.types import Config, HistorySettings, Origin, QueueSource, ScheduleSettings
+from broker.config.types import Config, EntitlementSource, HistorySettings, Origin, QueueSource, ScheduleSettings
 from broker.config.values import nearest
 from broker.errors import ConfigError
 from broker.model.gpu import known, normalise
@@ -104,6 +104,9 @@ def _config(reader: Reader, document: dict[str, Any], path: Path) -> Config:
             _queue(path.parent, fields | {"gpu_aliases": aliases})
             for _, _, fields in reader.many(schema.QUEUE, document, "")
         ),
+        entitlements=tuple(
+            _entitlements(path.parent, fields) for _, _, fields in reader.many(schema.ENTITLEMENTS, document, "")
+        ),
         policy=_policy(reader, document, top, providers),
         providers=providers,
         state=located("state"),
@@ -160,6 +163,11 @@ def _lowered_only(reader: Reader, document: dict[str, Any], limit: Decimal | Non
 def _queue(base: Path, fields: dict[str, Any]) -> QueueSource:
     files = tuple(base / Path(name).expanduser() for name in fields["files"])
     return QueueSource(**(fields | {"files": files}))
+
+
+def _entitlements(base: Path, fields: dict[str, Any]) -> EntitlementSource:
+    path = base / Path(fields["path"]).expanduser() if fields["path"] else None
+    return EntitlementSource(**(fields | {"path": path}))
 
 
 def _gpu_aliases(reader: Reader, top: dict[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -67,7 +67,7 @@ def _kind(parser: Parser) -> str:
 def _default(key: Key) -> str:
     if isinstance(key.default, Required):
         return "**required**"
-    shown = "256MiB" if key.parse is values.size else written(key.default)
+    shown = f"{key.default // 2**20}MiB" if key.parse is values.size else written(key.default)
     return f"`{shown}`" if shown else ""
 
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from broker.config import values
-from broker.config.types import QueueSource, ScheduleSettings
+from broker.config.types import EntitlementSource, QueueSource, ScheduleSettings
 from broker.config.values import Parser
 from broker.model.place import ProviderName
 from broker.model.policy import Guards, Mode, Pool, Purchase, Tenant
@@ -42,7 +42,9 @@ FORMATS = (
 )  # fmt: skip
 
 LIVE = ("kubernetes", "aws-batch", "sagemaker")
+ENTITLEMENT_FORMATS = ("auto", "sacctmgr", "clusterqueue")
 _SOURCE = QueueSource(name="")
+_ENTITLEMENTS = EntitlementSource(pool="")
 _POOL = Pool(name="", gpu_models=(), places=())
 _TENANT = Tenant(name="")
 _PURCHASE = Purchase()
@@ -144,6 +146,25 @@ TENANT = Section(
         Key(
             "max_lent", values.pairs(values.count), "GPUs per pool lent at most; none for a pool: all that is idle", ()
         ),
+    ),
+    many=True,
+)
+
+ENTITLEMENTS = Section(
+    "entitlements",
+    "Where entitlements are read from at each `broker schedule`. What a `[[tenant]]` states for the pool wins.",
+    (
+        Key("pool", values.text, "the pool in which they are promised", Required()),
+        Key("path", values.text, "file that holds them"),
+        Key("command", values.command, "program and arguments whose output they are; no shell is used", ()),
+        Key(
+            "format",
+            values.choice(ENTITLEMENT_FORMATS),
+            "`sacctmgr -p show assoc`, or Kueue's ClusterQueues and LocalQueues as JSON or YAML",
+            "auto",
+        ),
+        Key("timeout", values.some_time, "longer than this, a command is not waited for", _ENTITLEMENTS.timeout),
+        Key("max_size", values.size, "more than this is not read", _ENTITLEMENTS.max_bytes, "max_bytes"),
     ),
     many=True,
 )
@@ -312,7 +333,7 @@ TOP = Section(
         Key("protect", values.texts, "ids of reservations that are never changed or released", ()),
         Key("gpu_aliases", values.pairs(values.text), "your own names of GPUs in queues, and the models they mean", ()),
     ),
-    (QUEUE, POOL, TENANT, SCHEDULE, HISTORY, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
+    (QUEUE, POOL, TENANT, ENTITLEMENTS, SCHEDULE, HISTORY, PURCHASE, GUARDS, AWS, GCP, AZURE, SANDBOX),
 )
 
 OVERRIDES = {

@@ -57,6 +57,20 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     gpu_aliases: tuple[tuple[str, str], ...] = ()
 
 
+class EntitlementSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it is written who is promised what in `pool`: the file at `path`, or a `command`; only one of them.
+
+    `timeout` bounds a command, `max_bytes` what is read.
+    """
+
+    pool: str
+    path: Path | None = None
+    command: tuple[str, ...] = ()
+    format: str = "auto"
+    timeout: timedelta = timedelta(seconds=60)
+    max_bytes: int = 16 * 2**20
+
+
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`reclaim`: from calling a job back until its slots are free; slower classes of jobs do not borrow. `restore`:
     work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant. Jobs of
@@ -99,6 +113,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     lock_timeout: timedelta
     prices: Path | None = None
     forecast: Path | None = None
+    entitlements: tuple[EntitlementSource, ...] = ()
     forecast_max_age: timedelta = timedelta(hours=26)
     schedule: ScheduleSettings = ScheduleSettings()
     history: HistorySettings = HistorySettings()

@@ -42,6 +42,18 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     read_as: str = ""
 
 
+class EntitlementView(msgspec.Struct, frozen=True, kw_only=True):
+    """GPUs by tenant that one source promises in one pool. `problem`: why that is not known, "" where it is.
+
+    `source` is what messages call it: the name of the file or of the program.
+    """
+
+    source: str
+    pool: str
+    gpus: tuple[tuple[str, int], ...] = ()
+    problem: str = ""
+
+
 class ScopeView(msgspec.Struct, frozen=True, kw_only=True):
     """One scope as listed. With `trust` other than complete, what is listed exists and what is not listed may.
 

@@ -1,12 +1,13 @@
 """What tenants are promised in a pool, and how many slots it has: from configuration and ledger, no cloud is asked."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from broker.model.policy import Policy, Pool, Tenant
 from broker.model.reservation import Reservation, ReservationState
+from broker.model.snapshot import EntitlementView
 from broker.purchase.pools import allows_place, allows_type
 from broker.purchase.yard import mismatch
 from broker.sia.machine import Terms
@@ -20,6 +21,24 @@ class Slots(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     gpus: int
+
+
+def with_read(policy: Policy, views: Sequence[EntitlementView]) -> Policy:
+    """The policy with what was read of entitlements. What a tenant's configuration states for a pool, even none, wins;
+    what several sources say of one pool adds up.
+    """
+    configured = {tenant.name: tenant for tenant in policy.tenants}
+    read: dict[str, dict[str, int]] = {name: {} for name in configured}
+    for view in views:
+        for name, gpus in view.gpus:
+            shares = read.setdefault(name, {})
+            shares[view.pool] = shares.get(view.pool, 0) + gpus
+    tenants = [_with(configured.get(name) or Tenant(name=name), shares) for name, shares in read.items()]
+    return msgspec.structs.replace(policy, tenants=tuple(tenants))
+
+
+def _with(tenant: Tenant, read: Mapping[str, int]) -> Tenant:
+    return msgspec.structs.replace(tenant, entitlements=tuple({**read, **dict(tenant.entitlements)}.items()))
 
 
 def slots_of(pool: Pool, policy: Policy, reservations: Sequence[Reservation], now: datetime) -> tuple[Slots, ...]:

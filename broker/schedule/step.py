@@ -9,7 +9,7 @@ from broker.config import ScheduleSettings
 from broker.model.job import Job, JobState
 from broker.model.policy import Policy, Pool
 from broker.model.reservation import Reservation
-from broker.model.snapshot import SourceView, Trust
+from broker.model.snapshot import EntitlementView, SourceView, Trust
 from broker.purchase.pools import Asks, asks, pool_of
 from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import feeds, outdated
@@ -31,12 +31,15 @@ _PRESENT = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """The world at one look. `reservations` are as the last run of the broker saw them, at `held_at`."""
+    """The world at one look. `reservations` are as the last run of the broker saw them, at `held_at`. What
+    `entitlements` promise is in the policy already; a pool of which they are not known is not decided.
+    """
 
     now: datetime
     sources: tuple[SourceView, ...]
     reservations: tuple[Reservation, ...] = ()
     held_at: datetime | None = None
+    entitlements: tuple[EntitlementView, ...] = ()
 
 
 def begin(now: datetime, *, taught: bool = False) -> Memory:
@@ -65,7 +68,8 @@ def look(memory: Memory, seen: Seen, policy: Policy, settings: ScheduleSettings,
         else:
             slots = slots_of(pool, policy, seen.reservations, now)
             pool_look = _PoolLook(memory, pool, policy, settings, now)
-            found.append(pool_look.schedule(jobs[pool.name], over, slots, seen.held_at))
+            made = pool_look.schedule(jobs[pool.name], over, slots, seen.held_at)
+            found.append(msgspec.structs.replace(made, notes=(*made.notes, *_empty_promises(pool, seen))))
     memory.at = now
     return Schedule(now=now, since=memory.since, pools=tuple(found), notes=notes)
 
@@ -92,7 +96,12 @@ def _over(sources: tuple[SourceView, ...]) -> dict[str, Job]:
 
 
 def _doubt(pool: Pool, seen: Seen, policy: Policy, now: datetime) -> str:
-    """Unknown is not empty: no job is taken to have ended, and no slot to be free, because a queue was not read."""
+    """Unknown is not empty: no job is taken to have ended, and no slot to be free, because a queue was not read; and
+    nobody to be promised nothing because what is promised was not.
+    """
+    unread = next((view for view in seen.entitlements if view.pool == pool.name and view.problem), None)
+    if unread:
+        return unread.problem
     sources = [source for source in seen.sources if feeds(source, (pool,))]
     if not sources:
         return "no job source tells what this pool needs"
@@ -103,6 +112,12 @@ def _doubt(pool: Pool, seen: Seen, policy: Policy, now: datetime) -> str:
         if source.as_of is not None and outdated(source.as_of, now, limit):
             return f"job source {source.source} is of {source.as_of:%Y-%m-%d %H:%M} UTC, too old to decide on"
     return ""
+
+
+def _empty_promises(pool: Pool, seen: Seen) -> tuple[str, ...]:
+    """A source that was read and holds nothing for the pool is more often a mistake than meant."""
+    empty = [view.source for view in seen.entitlements if view.pool == pool.name and not view.gpus]
+    return tuple(f"entitlements in {source} promise nobody anything here" for source in empty)
 
 
 class _PoolLook:
