@@ -6,10 +6,10 @@ from functools import partial
 from broker.clock import Clock
 from broker.config.types import Config, EntitlementSource
 from broker.model.snapshot import EntitlementView
-from broker.observe.side_by_side import side_by_side
 from broker.queues import encoding, fetch
 from broker.queues.entitlements import Wanted, entitlements
 from broker.queues.parsed import Unreadable
+from broker.side_by_side import side_by_side
 
 
 def observe_entitlements(config: Config, clock: Clock, pools: Collection[str] = ()) -> tuple[EntitlementView, ...]:

@@ -17,11 +17,13 @@ from broker.config import QueueSource
 from broker.model.snapshot import SourceView, Trust
 from broker.queues import http
 from broker.queues.read import detected, read_source
+from broker.queues.registry import FORMATS
 from tests.queues import fixtures
 from tests.queues.test_read import CLOCK, NOW
 
 SQUEUE = fixtures.of_format("squeue")[-1].read_bytes()
 SACCT = fixtures.of_format("sacct-json")[-1].read_bytes()
+RAY = fixtures.of_format("ray")[-1].read_bytes()
 
 
 def token(until: float, **claims: Any) -> str:
@@ -42,6 +44,9 @@ class _Slurmrestd(BaseHTTPRequestHandler):
         answer()
 
     def _jobs(self) -> None:
+        if self.path == "/api/jobs/":
+            self._say(200, RAY)
+            return
         if self.headers.get("X-SLURM-USER-TOKEN") != VALID:
             self._say(401, b'{"errors":[{"description":"Authentication failure","error_number":1007}]}')
             return
@@ -118,6 +123,17 @@ def test_slurmrestd_is_read_as_the_commands_are(path: str, jobs: int, view: Any)
     found = view(path)
     assert found.kept == jobs
     assert found.as_of == NOW
+
+
+def test_the_job_api_of_ray_is_read_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(http.TOKEN, VALID)
+    with serving() as (address, seen):
+        found = read_source(QueueSource(name="q", url=f"{address}/api/jobs/"), CLOCK)
+    assert found.trust is Trust.PARTIAL  # one job of these says no GPU count
+    assert found.read_as.startswith("ray")
+    expected = FORMATS["ray"].read(RAY.decode(), fixtures.context())
+    assert [job.id for job in found.jobs] == [job.id for job in expected.jobs] != []
+    assert not any("token" in name.lower() for name in seen[0])
 
 
 def test_the_token_and_its_user_are_sent_and_the_format_is_found() -> None:
