@@ -13,7 +13,7 @@ from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule
 from state.store import Store
-from tests.crash.clouds import Cloud, prepared
+from tests.crash.clouds import CLOUDS, ENDING, Cloud, prepared
 from tests.crash.process import Ended, in_process
 from tests.crash.steps import World, run
 from tests.crash.truth import bought, check_ledger, ends, held_in_truth, sent_again
@@ -53,11 +53,13 @@ class Wish(StrEnum):
         """How far ahead the end of what is bought is set, where it is set at all."""
         return END_AHEAD if self is Wish.EXTEND else None
 
-    def possible(self, cloud: Cloud) -> bool:
-        return cloud.moves_end or self is not Wish.EXTEND
+    @property
+    def clouds(self) -> tuple[Cloud, ...]:
+        return ENDING if self is Wish.EXTEND else CLOUDS
 
     def operation(self, cloud: Cloud) -> str:
-        return {"reserve": cloud.reserve, "release": cloud.release}.get(self, cloud.resize)
+        others = {"reserve": cloud.reserve, "release": cloud.release, "extend": cloud.move_end}
+        return others.get(self, cloud.resize)
 
     @property
     def buys(self) -> bool:

@@ -26,7 +26,9 @@ TIMEOUT = timedelta(seconds=5)
 
 
 class Cloud(msgspec.Struct, frozen=True, kw_only=True):
-    """`account` is the sandbox's own word for it; operations are those that change what is held."""
+    """`account` is the sandbox's own word for it; operations are those that change what is held;
+    `move_end` is empty where no end can be set.
+    """
 
     place: Place
     account: str
@@ -38,11 +40,15 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     release: str
     denied: str
     states_end: bool
-    moves_end: bool
+    move_end: str = ""
 
     @property
     def name(self) -> ProviderName:
         return self.place.scope.provider
+
+    @property
+    def moves_end(self) -> bool:
+        return bool(self.move_end)
 
     def settings(self, endpoint: str) -> ProviderSettings:
         region = self.place.scope.region
@@ -50,7 +56,7 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
             account = AwsAccount(name=self.place.scope.account, regions=(region,))
             return AwsSettings(endpoint=endpoint, sandbox=True, timeout=TIMEOUT, accounts=(account,))
         if self.name is ProviderName.GCP:
-            project = GcpProject(project=self.account, regions=(region,))
+            project = GcpProject(project=self.account, regions=(region,), end_settable=self.moves_end)
             return GcpSettings(endpoint=endpoint, sandbox=True, timeout=TIMEOUT, projects=(project,))
         subscription = AzureSubscription(subscription=self.account, regions=(region,), resource_group="capacity")
         return AzureSettings(endpoint=endpoint, sandbox=True, timeout=TIMEOUT, subscriptions=(subscription,))
@@ -71,7 +77,7 @@ CLOUDS = (
         release="CancelCapacityReservation",
         denied="UnauthorizedOperation",
         states_end=True,
-        moves_end=True,
+        move_end="ModifyCapacityReservation",
     ),
     Cloud(
         place=Place(Scope(ProviderName.GCP, "research", "us-central1"), "us-central1-a"),
@@ -84,7 +90,6 @@ CLOUDS = (
         release="reservations.delete",
         denied="forbidden",
         states_end=False,
-        moves_end=False,
     ),
     Cloud(
         place=Place(Scope(ProviderName.AZURE, SUBSCRIPTION, "eastus"), "1"),
@@ -97,12 +102,13 @@ CLOUDS = (
         release="capacityReservations.delete",
         denied="AuthorizationFailed",
         states_end=False,
-        moves_end=False,
     ),
 )
 
+ENDING = (CLOUDS[0], msgspec.structs.replace(CLOUDS[1], move_end="reservations.update"))
+"""Clouds whose reservations can be given an end that is moved; at Google the project has to be let do it."""
 
-_PREPARED: dict[tuple[ProviderName, str], tuple[Provider, FixedClock]] = {}
+_PREPARED: dict[tuple[Cloud, str], tuple[Provider, FixedClock]] = {}
 
 
 def prepared(cloud: Cloud, endpoint: str, now: datetime) -> Provider:
@@ -110,7 +116,7 @@ def prepared(cloud: Cloud, endpoint: str, now: datetime) -> Provider:
 
     Making an EC2 client takes a quarter of a second of CPU; without this it would be most of the crash matrix.
     """
-    which = (cloud.name, endpoint)
+    which = (cloud, endpoint)
     if which not in _PREPARED:
         clock = FixedClock(now)
         provider = cloud.connect(endpoint, clock)

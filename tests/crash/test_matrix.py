@@ -9,7 +9,7 @@ import pytest
 from broker.apply.boundary import Boundary
 from providers.sandbox.local import Sandbox
 from tests.crash.cell import Cell, Mode, Stage, Wish, survive
-from tests.crash.clouds import CLOUDS, Cloud
+from tests.crash.clouds import CLOUDS, ENDING, Cloud
 
 REPEATS = (Boundary.BEFORE_REPEAT, Boundary.AFTER_REPEAT)
 
@@ -43,7 +43,8 @@ QUICK = [
     )
 ]
 QUICK += [
-    Cell(cloud=CLOUDS[0], wish=Wish.EXTEND, mode=mode, boundary=boundary)
+    Cell(cloud=cloud, wish=Wish.EXTEND, mode=mode, boundary=boundary)
+    for cloud in ENDING
     for mode, boundary in ((Mode.REPLY_LOST, Boundary.AFTER_CALL), (Mode.REFUSED, Boundary.BEFORE_OUTCOME))
 ]
 
@@ -56,7 +57,7 @@ def test_a_killed_run_neither_buys_twice_nor_leaks(cell: Cell, sandbox: Sandbox,
 @pytest.mark.crash
 @pytest.mark.parametrize(
     ("cloud", "wish"),
-    [(cloud, wish) for cloud in CLOUDS for wish in Wish if wish.possible(cloud)],
+    [(cloud, wish) for wish in Wish for cloud in wish.clouds],
     ids=lambda each: getattr(each, "name", each),
 )
 def test_matrix(cloud: Cloud, wish: Wish, sandbox: Sandbox, tmp_path: Path, tally: Counter[str]) -> None:
