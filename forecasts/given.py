@@ -1,12 +1,9 @@
 """Forecasts made elsewhere: a file of demand quantiles or sample paths a pool and hour. One more expert, no more.
 
-CSV with a header, or JSONL: `unique_id` (the pool), `ds` (RFC 3339 with an offset), `generated_at` (the same), and
-either quantiles named `q0.05`, `q0.5` ... or sample paths named `sample_0`, `sample_1` ... All in GPUs.
+CSV with a header, JSONL or Parquet: `unique_id` (the pool), `ds` (RFC 3339 with an offset), `generated_at` (the same),
+and either quantiles named `q0.05`, `q0.5` ... or sample paths named `sample_0`, `sample_1` ... All in GPUs.
 """
 
-import csv
-import io
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,8 @@ import msgspec
 import numpy as np
 
 from broker.errors import InputError
+from forecasts.given_rows import NEXT_STEP, rows
 from forecasts.quantiles import LEVELS, Array
-
-NEXT_STEP = "see docs/forecasts.md for the columns"
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,12 +41,12 @@ def read(path: Path) -> Given:
     """Raises InputError with the file and the line where it cannot be used; part of a file is never used."""
     quantiles: dict[tuple[str, datetime], Array] = {}
     generated: set[datetime] = set()
-    for line, row in _rows(path):
+    for line, row in rows(path):
         try:
             pool, at = str(row["unique_id"]), _time(row["ds"])
             generated.add(_time(row["generated_at"]))
             quantiles[pool, at] = _quantiles(row)
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path}:{line}: {_cause(error)}", next_step=NEXT_STEP) from None
     if not quantiles:
         raise InputError(f"{path}: no forecast in it", next_step=NEXT_STEP)
@@ -58,26 +54,6 @@ def read(path: Path) -> Given:
     for pool, at in quantiles:
         until[pool] = max(until.get(pool, at), at)
     return Given(generated_at=min(generated), quantiles=quantiles, until=until)
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}", next_step="give a readable UTF-8 file") from None
-    if path.suffix == ".csv":
-        yield from enumerate(csv.DictReader(io.StringIO(text)), start=2)
-        return
-    for line, part in enumerate(text.splitlines(), start=1):
-        if part.strip():
-            yield line, _object(path, line, part)
-
-
-def _object(path: Path, line: int, text: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise InputError(f"{path}:{line}: {error}", next_step=NEXT_STEP) from None
 
 
 def _quantiles(row: dict[str, Any]) -> Array:
@@ -95,6 +71,8 @@ def _quantiles(row: dict[str, Any]) -> Array:
 
 
 def _gpus(value: Any) -> float:
+    if value is None:
+        raise ValueError("a number of GPUs is missing")
     gpus = float(value)
     if not np.isfinite(gpus):
         raise ValueError(f"{value} is no number of GPUs")
@@ -108,7 +86,7 @@ def _time(text: Any) -> datetime:
     return time
 
 
-def _cause(error: KeyError | ValueError) -> str:
+def _cause(error: Exception) -> str:
     return f"column {error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
 
 
