@@ -11,7 +11,7 @@ from typing import NamedTuple
 from broker.history.clocking import SECOND_US, Clocking
 from broker.model.job import JobState
 from broker.queues import sacct, words
-from broker.queues.arrays import tasks
+from broker.queues.arrays import waiting
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
@@ -109,10 +109,10 @@ class SacctRows:
     def _unusual(self, written: str, cells: list[str], batch: Batch) -> None:
         """A step, a task, tasks that wait, or a part of a heterogeneous job."""
         named = sacct.named(written)
-        waiting = tasks(named.tasks) if named.tasks else None
-        if waiting and waiting.cut:
+        tasks = waiting(named.tasks, self._parsed) if named.tasks else None
+        if tasks and tasks.cut:
             self._parsed.damage("the list of an array's tasks is cut off; raise SLURM_BITSTR_LEN")
-        ids = [f"{named.job}_{task}" for task in waiting.ids] if waiting else [named.id]
+        ids = [f"{named.job}_{task}" for task in tasks.ids] if tasks else [named.id]
         row, state = self._row(ids[0], named.part or 0, cells)
         into = batch.ended if state.told == TOLD else batch.live
         into.append(row)

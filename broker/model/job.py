@@ -30,13 +30,14 @@ class JobState(StrEnum):
 _LIVE = frozenset({JobState.PENDING, JobState.HELD, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN})
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Times are aware UTC; `gpus` is for the whole job; unknown is None, never "any" or 0.
 
     `end` is set only in terminal states. `gpus_per_node` and `nodes` are None where the source does not say;
     a job with neither fits on any set of nodes in one zone. `min_gpus` and `max_gpus` differ from `gpus` only for
     elastic jobs. `gang` means all or nothing at one time. `node_names` says where a running job runs. `submit` is of
     the first attempt where the source knows it; `requeued` is when a later one was put back into the queue.
+    No value of a job can lead back to it, so the cycle collector leaves jobs out: there may be a million of them.
     """
 
     id: str

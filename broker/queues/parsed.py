@@ -69,7 +69,7 @@ class SetAside(NamedTuple):
 
 
 class Parsed(msgspec.Struct, kw_only=True):
-    """rows = len(jobs) + merged + dropped + quarantined; an array record counts once per task.
+    """rows = len(jobs) + merged + dropped + quarantined; an array record counts once per task (`tasks` so far).
 
     `whole` is false when the input says or shows that it is not all there. `as_of` is the input's own word for how
     fresh it is, None where it says nothing. `set_aside` holds the first of those quarantined.
@@ -83,6 +83,7 @@ class Parsed(msgspec.Struct, kw_only=True):
     examples: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
     set_aside: list[SetAside] = msgspec.field(default_factory=list)
+    tasks: int = 0
     whole: bool = True
     as_of: datetime | None = None
     read_as: str = ""

@@ -170,7 +170,8 @@ def _joined(parts: Sequence[Parsed]) -> Parsed:
 def _with_models(source: QueueSource, parsed: Parsed) -> Parsed:
     """GPU models by the user's own names; those that are new to us are listed, for no pool serves them."""
     aliases = dict(source.gpu_aliases)
-    parsed.jobs = [_with_model(job, renamed(job.gpu_model, aliases)) for job in parsed.jobs]
+    if aliases:
+        parsed.jobs = [_with_model(job, renamed(job.gpu_model, aliases)) for job in parsed.jobs]
     new = unknown_among(job.gpu_model for job in parsed.jobs)
     if new:
         parsed.note(f"GPU models not known: {', '.join(new[:8])}; say what they are in [gpu_aliases]")

@@ -6,7 +6,6 @@ requeue is an attempt; SUBMIT of a later attempt is reset by Slurm, so all attem
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
@@ -15,7 +14,7 @@ import msgspec
 
 from broker.model.job import Job, JobState
 from broker.queues import words
-from broker.queues.arrays import tasks
+from broker.queues.arrays import waiting
 from broker.queues.hostlist import names
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unreadable, Unwanted
 from broker.queues.slurm_links import linked
@@ -92,7 +91,7 @@ def _drafts(lines: list[str], columns: list[str], context: Context, parsed: Pars
         if not line.strip():
             continue
         try:
-            yield from _row_drafts(_row(line, columns), context, f"{context.ref}:{number}")
+            yield _row_draft(_row(line, columns), context, f"{context.ref}:{number}", parsed)
         except Unfit as unfit:
             parsed.quarantine(f"row {number}", unfit)
         except Unwanted as unwanted:
@@ -106,20 +105,17 @@ def _row(line: str, columns: list[str]) -> Row:
     return {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
 
 
-def _row_drafts(row: Row, context: Context, ref: str) -> Iterator[Draft]:
+def _row_draft(row: Row, context: Context, ref: str, parsed: Parsed) -> Draft:
     """A row for an array that waits stands for all its tasks."""
     if _STEP.fullmatch(row.get("jobidraw", "")):
         raise Unwanted("is a step of a job")
     which = named(row.get("jobid") or row.get("jobidraw", ""))
     job = _job(row, context, which.job, ref)
-    waiting = tasks(which.tasks) if which.tasks else None
-    if waiting is None:
-        het = which.job if which.part is not None else ""
-        yield Draft(msgspec.structs.replace(job, id=which.id), array=which.job if which.task else "", het=het)
-        return
-    for task in waiting.ids:
-        one = msgspec.structs.replace(job, id=f"{which.job}_{task}")
-        yield Draft(one, array=which.job, at_once=waiting.at_once)
+    if which.tasks:
+        tasks = waiting(which.tasks, parsed)
+        return Draft(job, array=which.job, tasks=tasks.ids, at_once=tasks.at_once)
+    het = which.job if which.part is not None else ""
+    return Draft(msgspec.structs.replace(job, id=which.id), array=which.job if which.task else "", het=het)
 
 
 def _job(row: Row, context: Context, identity: str, ref: str) -> Job:
@@ -199,12 +195,20 @@ def _count(row: Row, name: str) -> int | None:
 
 def attempts(jobs: list[Job], parsed: Parsed) -> list[Job]:
     """Rows of one id, oldest first, numbered; identical rows are merged."""
-    rows: defaultdict[tuple[str, str], list[Job]] = defaultdict(list)
+    first: dict[tuple[str, str], Job] = {}
+    several: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
-        rows[job.cluster, job.id].append(job)
+        key = (job.cluster, job.id)
+        if (earlier := first.setdefault(key, job)) is not job:
+            several.setdefault(key, [earlier]).append(job)
+    if not several:
+        return [_attempt(job, 1, job.submit) for job in jobs]
     found: list[Job] = []
-    for same in rows.values():
-        found += _numbered(_each_once(same, parsed)) if len(same) > 1 else _numbered(same)
+    for key, job in first.items():
+        if key in several:
+            found += _numbered(_each_once(several[key], parsed))
+        else:
+            found.append(_attempt(job, 1, job.submit))
     return found
 
 

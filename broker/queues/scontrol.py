@@ -63,7 +63,7 @@ def _drafts(lines: list[str], context: Context, parsed: Parsed) -> Iterator[Draf
     for number, text in _records(lines, parsed):
         try:
             record = _record(_fields(text), context)
-            yield from slurm_record.drafts(record, context, f"{context.ref}:{number}", parsed)
+            yield slurm_record.draft(record, context, f"{context.ref}:{number}", parsed)
         except Unfit as unfit:
             parsed.quarantine(f"line {number}", unfit)
         except Unwanted as unwanted:

@@ -61,7 +61,7 @@ def drafts(
     """Of every record that is a job with GPUs; all others are accounted for."""
     for index, raw in enumerate(raws):
         try:
-            yield from slurm_record.drafts(decode(raw), context, f"{context.ref}:jobs[{index}]", parsed)
+            yield slurm_record.draft(decode(raw), context, f"{context.ref}:jobs[{index}]", parsed)
         except (msgspec.DecodeError, RecursionError) as error:
             parsed.quarantine(f"jobs[{index}]", Unfit("is not a job record", error))
         except Unfit as unfit:

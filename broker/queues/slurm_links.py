@@ -9,6 +9,9 @@ from broker.model.job import Job, JobState
 from broker.queues.parsed import Parsed
 from broker.queues.slurm_record import Draft
 
+Waits = dict[str, tuple[str, ...]]
+"""By id of a job, the ids of those that it waits for."""
+
 _MOST_FORMER = 100
 """Of an array that must end first, this many tasks (its last) are named: they end last."""
 
@@ -20,8 +23,7 @@ def linked(drafts: list[Draft], parsed: Parsed) -> list[Job]:
     throttled = _throttled(live)
     arrays = _arrays(live)
     earlier = _earlier(live)
-    return [_with(draft.job, _former(draft, arrays) + throttled.get(draft.job.id, ()) + earlier.get(draft.job.id, ()))
-            for draft in whole]  # fmt: skip
+    return [job for draft in whole for job in _jobs(draft, _former(draft, arrays), throttled, earlier)]
 
 
 def _gangs(drafts: list[Draft], parsed: Parsed) -> Iterable[Draft]:
@@ -32,7 +34,7 @@ def _gangs(drafts: list[Draft], parsed: Parsed) -> Iterable[Draft]:
             groups[draft.job.cluster, draft.het].append(draft)
     for (_, leader), parts in groups.items():
         parsed.merged += len(parts) - 1
-        yield parts[0]._replace(job=_gang(leader, [part.job for part in parts]))
+        yield msgspec.structs.replace(parts[0], job=_gang(leader, [part.job for part in parts]))
 
 
 def _gang(leader: str, parts: list[Job]) -> Job:
@@ -50,22 +52,19 @@ def _gang(leader: str, parts: list[Job]) -> Job:
     )
 
 
-def _throttled(live: list[Draft]) -> dict[str, tuple[str, ...]]:
+def _throttled(live: list[Draft]) -> Waits:
     """`%N`: the task N places further on waits for this one, so that never more than N are asked for at once."""
     groups: defaultdict[str, list[Draft]] = defaultdict(list)
     for draft in live:
         if draft.array:
             groups[draft.array].append(draft)
-    waits: dict[str, tuple[str, ...]] = {}
-    for tasks in groups.values():
-        at_once = max(task.at_once for task in tasks)
-        queue = sorted(tasks, key=lambda task: task.job.state is not JobState.RUNNING)
-        if at_once:
-            waits |= {
-                later.job.id: (first.job.id,)
-                for first, later in zip(queue, queue[at_once:], strict=False)
-                if later.job.state is not JobState.RUNNING
-            }
+    waits: Waits = {}
+    for drafts in groups.values():
+        if at_once := max(draft.at_once for draft in drafts):
+            running = [draft.job.id for draft in drafts if draft.job.state is JobState.RUNNING]
+            queue = running + [id for draft in drafts if draft.job.state is not JobState.RUNNING for id in draft.ids]
+            begin = max(at_once, len(running))
+            waits.update(zip(queue[begin:], zip(queue[begin - at_once :], strict=True), strict=False))
     return waits
 
 
@@ -74,7 +73,7 @@ def _arrays(live: list[Draft]) -> dict[str, tuple[str, ...]]:
     tasks: defaultdict[str, list[str]] = defaultdict(list)
     for draft in live:
         if draft.array:
-            tasks[draft.array].append(draft.job.id)
+            tasks[draft.array] += msgspec.structs.replace(draft, tasks=draft.tasks[-_MOST_FORMER:]).ids
     return {array: tuple(ids[-_MOST_FORMER:]) for array, ids in tasks.items()}
 
 
@@ -83,17 +82,28 @@ def _former(draft: Draft, arrays: dict[str, tuple[str, ...]]) -> tuple[str, ...]
     return tuple(former for name in draft.after for former in arrays.get(name.removesuffix("_*"), (name,)))
 
 
-def _earlier(live: list[Draft]) -> dict[str, tuple[str, ...]]:
+def _earlier(live: list[Draft]) -> Waits:
     """`singleton`: one job of that name and user at a time."""
+    if not any(draft.singleton for draft in live):
+        return {}
     last: dict[tuple[str | None, str | None], str] = {}
-    waits: dict[str, tuple[str, ...]] = {}
+    waits: Waits = {}
     for draft in sorted(live, key=lambda draft: (draft.job.state is not JobState.RUNNING, draft.job.submit)):
         same = (draft.job.user, draft.job.name)
-        if draft.singleton and same in last:
-            waits[draft.job.id] = (last[same],)
-        last[same] = draft.job.id
+        queue = [last[same], *draft.ids] if same in last else draft.ids
+        if draft.singleton:
+            waits.update(zip(queue[1:], zip(queue, strict=True), strict=False))
+        last[same] = queue[-1]
     return waits
 
 
-def _with(job: Job, depends_on: tuple[str, ...]) -> Job:
-    return msgspec.structs.replace(job, depends_on=depends_on) if depends_on else job
+def _jobs(draft: Draft, former: tuple[str, ...], throttled: Waits, earlier: Waits) -> Iterable[Job]:
+    """The job, or one for each task that waits in the draft."""
+    job = msgspec.structs.replace(draft.job, depends_on=former) if former else draft.job
+    if not draft.tasks and job.id not in throttled and job.id not in earlier:
+        return (job,)
+    copied = msgspec.structs.replace
+    if not throttled and not earlier:
+        return [copied(job, id=id) for id in draft.ids]
+    none = ()
+    return [copied(job, id=id, depends_on=former + throttled.get(id, none) + earlier.get(id, none)) for id in draft.ids]

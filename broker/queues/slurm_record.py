@@ -1,15 +1,15 @@
-"""One record of `squeue --json` -> drafts of jobs: one for each task of an array that still waits as a whole."""
+"""One record of `squeue --json` -> the draft of a job, or of all tasks of an array that still waits."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from broker.model.job import Job, JobState
 from broker.queues import words
-from broker.queues.arrays import Tasks, tasks
+from broker.queues.arrays import Tasks, waiting
 from broker.queues.hostlist import names
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.tres import Gpus, gpus, kind_in
@@ -69,19 +69,25 @@ class Record(msgspec.Struct):
     requeue: Any = None
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A job whose links to other records are still to be made.
 
-    `array` and `at_once`: the array it waits in, and how many of that may run at one time (0: all). `het`: the
+    `array` and `at_once`: the array it waits in, and how many of that may run at one time (0: all). `tasks`: those of
+    the array that wait as one record; they differ in nothing but the id, and become jobs at last. `het`: the
     heterogeneous job it is a part of. `after` names jobs or arrays, `singleton` waits for the user's same-named job.
     """
 
     job: Job
     array: str = ""
+    tasks: Sequence[int] = ()
     at_once: int = 0
     het: str = ""
     after: tuple[str, ...] = ()
     singleton: bool = False
+
+    @property
+    def ids(self) -> list[str]:
+        return [f"{self.array}_{task}" for task in self.tasks] if self.tasks else [self.job.id]
 
 
 def number(raw: Any) -> int | None:
@@ -99,27 +105,24 @@ def number(raw: Any) -> int | None:
     return found
 
 
-def drafts(record: Record, context: Context, ref: str, parsed: Parsed) -> Iterator[Draft]:
+def draft(record: Record, context: Context, ref: str, parsed: Parsed) -> Draft:
     """Raises Unfit or Unwanted."""
     array = number(record.array_job_id) or 0
-    waiting = _waiting_tasks(record, array, parsed)
+    tasks = _waiting_tasks(record, array, parsed)
     try:
         job, state = _job(record, context, ref), _words(record)
     except Unwanted as unwanted:
-        raise Unwanted(unwanted.reason, max(len(waiting.ids), 1)) from None
+        raise Unwanted(unwanted.reason, max(len(tasks.ids), 1)) from None
     _note_unknown(state, job, parsed)
-    draft = Draft(
+    return Draft(
         job,
         array=str(array) if array else "",
-        at_once=waiting.at_once or (number(record.array_max_tasks) or 0),
+        tasks=tasks.ids,
+        at_once=tasks.at_once or (number(record.array_max_tasks) or 0),
         het=str(number(record.het_job_id) or ""),
         after=_after(record),
         singleton="singleton" in _text(record.dependency),
     )
-    if not waiting.ids:
-        yield draft
-    for task in waiting.ids:
-        yield draft._replace(job=msgspec.structs.replace(job, id=f"{array}_{task}"))
 
 
 def _waiting_tasks(record: Record, array: int, parsed: Parsed) -> Tasks:
@@ -127,7 +130,7 @@ def _waiting_tasks(record: Record, array: int, parsed: Parsed) -> Tasks:
     text = _text(record.array_task_string)
     if not array or not text or number(record.array_task_id) is not None:
         return Tasks(())
-    found = tasks(text)
+    found = waiting(text, parsed)
     if found.cut:
         parsed.damage("the list of an array's tasks is cut off; raise SLURM_BITSTR_LEN, or use squeue -r")
     return found
