@@ -38,6 +38,8 @@ def holding_after(
     """`others` are open intents: what they ask of the same reservation may have held until this."""
     if reservation is None:
         return _perhaps_held(intent, outcome)
+    if known:
+        reservation = _used_as(known.reservation, reservation)
     if isinstance(intent.request, ReserveRequest):
         bought = first_holding(reservation, intent, began=intent.sent, now=outcome.at)
         return msgspec.structs.replace(bought, confirmed=outcome.at, changed=outcome.at)
@@ -89,6 +91,12 @@ def _doubts(before: Holding, intent: Intent, others: Iterable[Intent], latest: d
         if other.key != intent.key and isinstance(request := other.request, ResizeRequest)
         if request.reservation_id == before.reservation.id and request.place.scope == before.reservation.place.scope
     ]
+
+
+def _used_as(before: Reservation, after: Reservation) -> Reservation:
+    """Use is what looks see: taken over from an outcome, the next look would find nothing new, and note no change."""
+    used = min(before.used, after.count)
+    return msgspec.structs.replace(after, used=used, over=before.over, associated=before.associated)
 
 
 def _as_known(before: Reservation, after: Reservation) -> Reservation:

@@ -110,7 +110,7 @@ def _known(reservation: Reservation, holding: Holding, look: Look) -> Iterator[C
         confirmed=look.began,
         changed=holding.changed,
     )
-    if _withoutuse_of(reservation) != _withoutuse_of(before):
+    if _without_use(reservation) != _without_use(before):
         yield Kind.SEEN, Witnessed(holding=seen)
     if (reservation.used, reservation.over, reservation.associated) != (before.used, before.over, before.associated):
         yield Kind.USE, Used(step=use_of(reservation, look.now), holding=seen)
@@ -120,7 +120,7 @@ def _moved(holding: Holding, reservation: Reservation, look: Look) -> tuple[Coun
     return moved(holding.steps, reservation, earliest=holding.confirmed, latest=look.now)
 
 
-def _withoutuse_of(reservation: Reservation) -> Reservation:
+def _without_use(reservation: Reservation) -> Reservation:
     return msgspec.structs.replace(reservation, used=0, over=0, associated=0)
 
 

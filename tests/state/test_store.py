@@ -162,6 +162,20 @@ def test_idle_since_is_when_it_was_first_seen_unused(store: Store) -> None:
     assert [(i.reservation_id, i.scope, i.since) for i in unused] == [("res-1", SCOPE, T0 + 20 * MINUTE)]
 
 
+@pytest.mark.parametrize("told", [0, 1])
+def test_use_that_ends_while_something_changes_is_idleness_from_the_next_look_on(store: Store, told: int) -> None:
+    """The reply to a change may tell of use as well: it is not what the next look is compared with."""
+    bought(store)
+    store.witness([view(held(used=1), at=T0 + 10 * MINUTE)], T0 + 10 * MINUTE)
+    shrink = ResizeRequest(key="k2", lineage=LINEAGE, place=PLACE, reservation_id="res-1", from_count=2, to_count=1)
+    store.intend(intent("k2", request=shrink, sent=T0 + 20 * MINUTE))
+    store.conclude("k2", done(T0 + 20 * MINUTE), reservation=held(count=1, used=told))
+    for minutes in (30, 40):
+        at = T0 + minutes * MINUTE
+        store.witness([view(held(count=1, used=0), at=at)], at)
+    assert [(level.used, level.since) for level in store.idle()] == [(0, T0 + 30 * MINUTE)]
+
+
 def test_a_purchase_never_used_is_idle_from_the_start(store: Store) -> None:
     bought(store)
     assert [i.since for i in store.idle()] == [T0 + MINUTE]
