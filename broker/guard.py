@@ -234,7 +234,8 @@ def _over(name: GuardName, what: str, before: Decimal, more: Decimal, limit: Dec
 
 def _exceeds(name: GuardName, what: str, more: int, before: int, limit: int | None) -> Iterator[No]:
     if limit is not None and more and before + more > limit:
-        text = f"{before + more} {what} instances in one run ({before} before it) are more than {limit}"
+        alone = "; by itself it is: no run will do it" if more > limit else ""
+        text = f"{before + more} {what} instances in one run ({before} before it) are more than {limit}{alone}"
         yield name, Reason(text, (("before", str(before)), ("added", str(more)), ("limit", str(limit))))
 
 

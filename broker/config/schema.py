@@ -243,7 +243,11 @@ GUARDS = Section(
         Key("max_usd_per_hour", values.usd, "none: no limit"),
         Key("max_usd_per_month", values.usd, "per calendar month (UTC); none: no limit"),
         Key("max_new_instances", values.count, "per run; none: no limit"),
-        Key("max_released_instances", values.count, "per run; none: no limit"),
+        Key(
+            "max_released_instances",
+            values.count,
+            "per run; none: no limit. A reservation of more is given back only with `--force max_released_instances`",
+        ),
         Key("max_data_age", values.some_time, "nothing is done on older observations", _GUARDS.max_data_age),
         Key("allow_irreversible", values.flag, "purchases that cannot be undone", _GUARDS.allow_irreversible),
     ),

@@ -170,6 +170,10 @@ def test_the_size_of_change_is_bounded_both_ways_and_can_be_forced() -> None:
     )
     plan = guarded(both, policy(guards=Guards(max_released_instances=2)))
     assert given_back(plan) == [("cr-1", 0)] and names(plan) == ["max_released_instances"]
+    assert plan.refusals[0].reason.text.endswith("are more than 2")
+    never = guarded(both, policy(guards=Guards(max_released_instances=1)))
+    assert given_back(never) == [("cr-2", 0)]
+    assert never.refusals[0].reason.text.endswith("are more than 1; by itself it is: no run will do it")
 
 
 def test_on_old_observations_nothing_is_done_but_renewal() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from broker.apply.boundary import Boundary
 from providers.sandbox.local import Sandbox
 from tests.sim.promises import Before, Broken, check_bill, check_command, check_ledger, check_nothing_held
-from tests.sim.site import Ran, Site
+from tests.sim.site import MAX_RELEASED, Ran, Site
 from tests.sim.world import World
 
 LINEAGE = "0123456789ab"
@@ -177,11 +177,19 @@ class History:
         check_ledger(self.world, jobs_run=True)
         self.world.all_jobs_end(calm)
         self._runs(8, timedelta(minutes=13))
+        self._too_much_for_a_run()
         check_nothing_held(self.world)
         check_ledger(self.world)
         if not self.restored:
             check_bill(self.world, off=self.off)
         self._adds_nothing()
+
+    def _too_much_for_a_run(self) -> None:
+        """What is larger than a run may give back, a person gives back as the refusal says, and nothing else."""
+        if any(holding.count > MAX_RELEASED for holding in self.world.ours()):
+            self.told.append(f"{self.site.now:%d %H:%M} a person releases")
+            self._checked(lambda: self.site.release(force="max_released_instances"))
+            self._runs(1, QUIET)
 
     def _runs(self, times: int, apart: timedelta) -> None:
         for _ in range(times):

@@ -250,9 +250,11 @@ class Site:
 
         return self._command("apply plan.json", die, applied)
 
-    def release(self, ids: tuple[str, ...] = (), die: tuple[Boundary, int] | None = None) -> Ran:
+    def release(self, ids: tuple[str, ...] = (), die: tuple[Boundary, int] | None = None, *, force: str = "") -> Ran:
+        limits = Limits(force=frozenset(force.split()))
+
         def released(place: Workplace, tell: Any) -> Exit:
-            return acting.release(place, tell, lambda plan, made: True, Limits(), ids, all_ours=not ids)
+            return acting.release(place, tell, lambda plan, made: True, limits, ids, all_ours=not ids)
 
         return self._command(f"release {' '.join(ids) or '--all-ours'}", die, released)
 
