@@ -256,10 +256,10 @@ class _Shares:
             case By.POOL:
                 return [(intent.pool if intent and intent.pool else NOBODY, Fraction(1))]
             case By.TENANT:
-                return _normal(intent.tenants if intent else ())
+                return normal(intent.tenants if intent else ())
 
 
-def _normal(tenants: Sequence[tuple[str, float]]) -> list[tuple[str, Fraction]]:
+def normal(tenants: Sequence[tuple[str, float]]) -> list[tuple[str, Fraction]]:
     """Shares that sum to one exactly."""
     whole = sum((Fraction(share) for _, share in tenants), Fraction(0))
     return [(name, Fraction(share) / whole) for name, share in tenants] if whole > 0 else [(NOBODY, Fraction(1))]

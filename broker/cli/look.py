@@ -1,13 +1,18 @@
 """Commands that look and change nothing: `check`, `jobs`, `offers`, `status`, `report`."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from broker.cli.common import Common, command
 from broker.cli.completion import reservation_ids
+
+if TYPE_CHECKING:
+    from broker.outlook import PlanReport
 
 
 class TableFormat(StrEnum):
@@ -31,7 +36,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "jobs", ("broker jobs", "squeue --json > q.json && broker jobs q.json"))(_jobs)
     command(app, "offers", ("broker offers --gpu H100", "broker offers --json"))(_offers)
     command(app, "status", ("broker status", "broker status cr-0123456789abcdef0"))(_status)
-    command(app, "report", ("broker report --since 7d --by tenant", "broker report --by pool --format csv"))(_report)
+    command(app, "report", ("broker report --since 7d --by tenant", "broker report --plan p.json --by pool"))(_report)
 
 
 def _check(common: Common) -> int:
@@ -129,16 +134,34 @@ def _status(
 
 def _report(
     common: Common,
-    since: Annotated[str, typer.Option("--since", help="7d, 24h, or a time such as 2026-03-01T00:00:00Z.")] = "7d",
+    since: Annotated[
+        str | None, typer.Option("--since", help="7d, 24h, or a time such as 2026-03-01T00:00:00Z.  [default: 7d]")
+    ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="What this saved plan would cost instead.")
+    ] = None,
     by: Annotated[Group, typer.Option("--by", help="What to group by.")] = Group.TENANT,
     how: Annotated[TableFormat, typer.Option("--format", help="How to write it.")] = TableFormat.TABLE,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 where a price is missing.")] = False,
 ) -> int:
-    """Money spent, committed, used and idle.
+    """Money spent, committed, used and idle; with --plan, what a saved plan would do and cost.
 
     And what the same peak would have cost, held all the time."""
+    from broker.errors import Exit, UsageError
+
+    if plan is not None and since is not None:
+        raise UsageError("--since and --plan do not go together", next_step="A plan is of what is to come")
+    written = TableFormat.JSON if common.json else how
+    complete = _spent(common, since or "7d", by, written) if plan is None else _to_come(common, plan, by, written)
+    if complete or not strict:
+        return 0
+    common.console.remark("The figures are not complete: a price is missing.")
+    return Exit.PARTLY_DONE
+
+
+def _spent(common: Common, since: str, by: Group, how: TableFormat) -> bool:
+    """Whether every price was known."""
     from broker.commands import standpoint
-    from broker.errors import Exit
     from broker.view import report as view
 
     with standpoint.opened(common.path, flags=common.flags) as point:
@@ -149,8 +172,24 @@ def _report(
         TableFormat.CSV: view.report_csv,
         TableFormat.MD: view.report_markdown,
     }
-    common.console.answer(render[TableFormat.JSON if common.json else how](made))
-    if made.complete or not strict:
-        return 0
-    common.console.remark("The figures are not complete: a price is missing.")
-    return Exit.PARTLY_DONE
+    common.console.answer(render[how](made))
+    return made.complete
+
+
+def _to_come(common: Common, plan: Path, by: Group, how: TableFormat) -> bool:
+    """Whether every price is known. A plan that cannot be applied any more is shown all the same."""
+    from broker.commands import saved_plans
+    from broker.view import outlook as view
+
+    made = saved_plans.looked_at(common.path, plan, by=by.value, flags=common.flags)
+    render: dict[TableFormat, Callable[[PlanReport], str]] = {
+        TableFormat.TABLE: partial(view.outlook_text, paint=common.console.paint),
+        TableFormat.JSON: view.outlook_json,
+        TableFormat.CSV: view.outlook_csv,
+        TableFormat.MD: view.outlook_markdown,
+    }
+    common.console.answer(render[how](made))
+    if how is TableFormat.CSV:
+        for warning in made.warnings:
+            common.console.remark(warning)
+    return made.complete

@@ -193,7 +193,8 @@ def _notes(plan: Plan) -> str:
 
 def saved_text(plan: Plan) -> str:
     """A plan that was made earlier: what it will do, without what was seen then."""
-    return f"Plan {plan.id} of {when(plan.made)}\n\n{_actions(plan, plain, verbose=False)}\n\n{_counts(plan)}"
+    blocks = [f"Plan {plan.id} of {when(plan.made)}", _actions(plan, plain, verbose=False), _counts(plan)]
+    return "\n\n".join(block for block in blocks if block)
 
 
 def _summary(plan: Plan, seen: Observed, next_step: str) -> str:

@@ -11,7 +11,9 @@ from broker.apply.apply import Result
 from broker.apply.settle import Settled
 from broker.commands.events import Acted, Ended, FoundOut, Looked, News, Refused, Short
 from broker.model.intent import IntentStatus, Outcome
+from broker.report import By
 from broker.view import history as histories
+from broker.view import outlook as outlooks
 from broker.view import plan as plans
 from broker.view import report as reports
 from broker.view import status as standings
@@ -52,6 +54,10 @@ RENDERED: dict[str, Callable[[], str]] = {
     "report.md": lambda: reports.report_markdown(values.cost()),
     "report.csv": lambda: reports.report_csv(values.cost()),
     "report.json": lambda: reports.report_json(values.cost()),
+    "plan-report.txt": lambda: outlooks.outlook_text(values.to_come(By.TENANT)),
+    "plan-report.md": lambda: outlooks.outlook_markdown(values.to_come(By.POOL)),
+    "plan-report.csv": lambda: outlooks.outlook_csv(values.to_come(By.RESERVATION)),
+    "plan-report.json": lambda: outlooks.outlook_json(values.to_come(By.PROVIDER)),
     "history-import.txt": lambda: histories.imports_text(values.imports()),
     "history-import.json": lambda: histories.imports_json(values.imports()),
     "history.txt": lambda: histories.summary_text(values.remembered()),

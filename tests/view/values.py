@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import msgspec
+
 from broker.commands.history import Imports
 from broker.history.importing import Imported
 from broker.history.summary import Counts, Gap, Summary, TenantCounts
@@ -14,6 +16,7 @@ from broker.model.plan import Extend, Keep, NotTaken, Plan, Reason, Refusal, Rel
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Owner, Reservation, ReservationState
 from broker.model.snapshot import Idle
+from broker.outlook import PlanReport, outlook
 from broker.report import By, Ledger, Report, report
 from broker.standing import Known, Standing, standing
 from broker.view.plan import Observed
@@ -100,6 +103,18 @@ def plan() -> Plan:
         shortfalls=(Shortfall(pool="a100", gpus=8, jobs=("1",), reason=Reason("no offer fits")),),
         notes=("supply of another team is not touched",),
     )
+
+
+def to_come(by: By) -> PlanReport:
+    """A plan that was applied; its purchase is for two tenants, and the price of one change is not known."""
+    reserve, resize, *others = plan().actions
+    actions = (
+        msgspec.structs.replace(reserve, tenants=(("vision", 2.0), ("nlp", 1.0))),
+        msgspec.structs.replace(resize, usd_per_hour=None),
+        *others,
+    )
+    applied = "already applied at 2026-03-04 14:05 UTC: applying it again does nothing"
+    return outlook(msgspec.structs.replace(plan(), actions=actions), by, [applied])
 
 
 SEEN = Observed(
