@@ -47,6 +47,13 @@ class _Wanted(NamedTuple):
     dropped: str = ""
 
 
+class _Owner(NamedTuple):
+    cluster: int
+    tenant: int
+    user: int | None
+    queue: int | None
+
+
 class SacctRows:
     """Reads lines under one header. `newest` is the latest time that any of them speaks of."""
 
@@ -68,7 +75,8 @@ class SacctRows:
         self._states: Memo[tuple[str, str], _State] = Memo(_state)
         self._wanted: Memo[tuple[str, str, str, bool], _Wanted] = Memo(self._gpus)
         self._spans: Memo[tuple[str, str], int | None] = Memo(_limit)
-        self._queues: Memo[str, int | None] = Memo(self._queue)
+        self._owners: Memo[tuple[str, str, str, str], _Owner] = Memo(self._whose)
+        self._wholes: Memo[tuple[str, str], int] = Memo(_whole)
         self.newest = 0
 
     def _place(self, *names: str) -> tuple[int, ...]:
@@ -130,17 +138,22 @@ class SacctRows:
         if wanted.dropped:
             raise Unwanted(wanted.dropped)
         us = self._clock.us
-        submit = us(cells[at_submit])
+        submit, eligible = us(cells[at_submit]), cells[at_eligible]
         if submit is None:
             raise Unfit("has no Submit time", identity)
         began = us(cells[at_start]) if state.started else None
         ended, seen = self._ending(state, submit, began, cells)
-        cluster, tenant, user, queue, name = self._whose(cells)
+        at_cluster, at_account, at_user, at_partition = self._named
+        whose = cells[at_cluster], cells[at_account], cells[at_user], cells[at_partition]
+        cluster, tenant, user, queue = self._owners[whose]
+        name = cells[self._limits[3]]
         row = (
-            cluster, identity, submit, 0, part, state.told, seen, state.text, us(cells[at_eligible]), began, ended,
-            wanted.gpus, _whole(cells[at_nodes], "NNodes") or None, wanted.model, tenant, user, queue, name,
-            self._spans[cells[self._limits[0]], cells[self._limits[1]]], _whole(cells[at_priority], "Priority"), None,
-            None,
+            cluster, identity, submit, 0, part, state.told, seen, state.text,
+            submit if eligible == cells[at_submit] else us(eligible), began, ended, wanted.gpus,
+            self._wholes[cells[at_nodes], "NNodes"] or None, wanted.model, tenant, user, queue,
+            self._names.name(name) if name else None,
+            self._spans[cells[self._limits[0]], cells[self._limits[1]]],
+            self._wholes[cells[at_priority], "Priority"], None, None,
         )  # fmt: skip
         return row, state
 
@@ -152,28 +165,26 @@ class SacctRows:
             seen = start + int(elapsed) * SECOND_US if began is not None and _MOST_SECONDS.fullmatch(elapsed) else start
             ended = None
         else:
-            ended = self._clock.after(cells[self._given[3]], start)
-            if ended is not None and began is not None and ended < began:
-                raise Unfit("ends before it starts", cells[self._written])
-            seen = max(ended or 0, start)
-        self.newest = max(self.newest, seen)
+            ended = self._clock.us(cells[self._given[3]])
+            if ended is not None and ended < start:
+                ended = self._clock.after(cells[self._given[3]], start)
+                if began is not None and ended is not None and ended < began:
+                    raise Unfit("ends before it starts", cells[self._written])
+            seen = start if ended is None or ended < start else ended
+        if seen > self.newest:
+            self.newest = seen
         return ended, seen
 
-    def _whose(self, cells: list[str]) -> tuple[int, int, int | None, int | None, str | None]:
-        at_cluster, at_account, at_user, at_partition = self._named
-        names, user, name = self._names, cells[at_user], cells[self._limits[3]]
-        return (
-            names.cluster[cells[at_cluster] or self._context.cluster],
-            names.tenant[cells[at_account] or self._context.fallback_tenant],
+    def _whose(self, written: tuple[str, str, str, str]) -> _Owner:
+        """Of several partitions that it may run in, the first is its queue."""
+        cluster, account, user, partition = written
+        names, queue = self._names, partition.split(",")[0]
+        return _Owner(
+            names.cluster[cluster or self._context.cluster],
+            names.tenant[account or self._context.fallback_tenant],
             names.user[user] if user else None,
-            self._queues[cells[at_partition]],
-            names.name(name) if name else None,
+            names.queue[queue] if queue else None,
         )
-
-    def _queue(self, partition: str) -> int | None:
-        """Of several that it may run in, the first."""
-        first = partition.split(",")[0]
-        return self._names.queue[first] if first else None
 
     def _gpus(self, request: tuple[str, str, str, bool]) -> _Wanted:
         asked, given, asks = gpus(request[0]), gpus(request[1]), request[3]
@@ -210,7 +221,9 @@ def _limit(written: tuple[str, str]) -> int | None:
     return limit_minutes(raw) if raw else span(text)
 
 
-def _whole(text: str, name: str) -> int:
+def _whole(written: tuple[str, str]) -> int:
+    """Of a cell and its column's name."""
+    text, name = written
     if text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS:
         return int(text)
     if text.strip().lower() in NOT_KNOWN:

@@ -1,10 +1,13 @@
-"""A million rows of `sacct` into the history, twice; and beside it what reading them at all costs."""
+"""A million rows of `sacct` into the history, twice, then a window of them mixed; and what a bare read costs."""
 
 import csv
 import subprocess
 import sys
 import time
+from array import array
+from itertools import accumulate
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,16 +15,19 @@ from tests.bench import accounting
 from tests.bench.conftest import Take
 
 ROWS = 1_000_000
+_WINDOW = slice(ROWS // 5, None)
+"""What a later export still shows of the time that an earlier one covered."""
+
 _IMPORT = """
 import resource, sys, time
 from datetime import UTC, datetime
 from pathlib import Path
 from broker.history.importing import Options, import_file
 from state.history.store import History
-for _ in range(2):
-    with History.open(Path(sys.argv[2])) as history:
+for file in sys.argv[2:]:
+    with History.open(Path(sys.argv[1])) as history:
         begun = time.process_time()
-        found = import_file(Path(sys.argv[1]), Options(timezone="UTC"), history, datetime(2030, 1, 1, tzinfo=UTC))
+        found = import_file(Path(file), Options(timezone="UTC"), history, datetime(2030, 1, 1, tzinfo=UTC))
         print(time.process_time() - begun, found.kept, found.changed, int(found.known))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
@@ -29,21 +35,39 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 @pytest.mark.bench
 def test_a_million_rows_into_the_history(tmp_path: Path, take: Take) -> None:
-    file = tmp_path / "sacct.txt"
+    file, mixed = tmp_path / "sacct.txt", tmp_path / "mixed.txt"
     with file.open("w", encoding="utf-8") as out:
         out.write(f"{accounting.COLUMNS}\n")
         out.writelines(f"{line}\n" for line in accounting.lines(ROWS))
+    known = _mixed(file, mixed)
     ran = subprocess.run(
-        [sys.executable, "-c", _IMPORT, file, tmp_path / "h.db"], capture_output=True, text=True, check=True
-    )
-    first, again, peak = (line.split() for line in ran.stdout.splitlines())
+        [sys.executable, "-c", _IMPORT, tmp_path / "h.db", file, file, mixed],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    first, again, overlapping, peak = (line.split() for line in ran.stdout.splitlines())
     assert first[1:] == [str(ROWS), str(ROWS), "0"]
     assert again[1:] == ["0", "0", "1"]
+    assert overlapping[1:] == [str(known), "0", "0"]
     bare = _bare(file)
     print(f"\nhistory import takes {float(first[0]) / bare:.1f} times a bare csv read ({bare:.2f} s)")  # noqa: T201
     take("1,000,000 rows into the history", float(first[0]), 20.0, "s CPU")
     take("peak memory of the import", float(peak[0]), 250.0, "MiB")
     take("the same file again", float(again[0]), float(first[0]) / 4, "s CPU")
+    take(f"{known:,} of its rows again, mixed", float(overlapping[0]), float(first[0]), "s CPU")
+
+
+def _mixed(file: Path, target: Path) -> int:
+    """The window's rows in any order; how many. Row by row: what this process holds, its children start with."""
+    with file.open("rb") as source, target.open("wb") as out:
+        header = source.readline()
+        ends = array("Q", accumulate(map(len, source), initial=len(header)))
+        window = ends[:-1][_WINDOW]
+        Random(1).shuffle(window)
+        out.write(header)
+        for start in window:
+            source.seek(start)
+            out.write(source.readline())
+    return len(window)
 
 
 def _bare(file: Path) -> float:
