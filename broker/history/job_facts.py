@@ -5,11 +5,11 @@ import msgspec
 from broker.model.job import Job, JobState
 from broker.queues.normal import flat
 from state.encode import to_us
-from state.history.facts import GONE, LIVE, TOLD, Fact
+from state.history.facts import GONE, LIVE, TOLD, Fact, turn_of
 from state.history.words import Words
 
 _MORE = ("min_gpus", "max_gpus", "gpus_per_node", "time_min_s", "depends_on", "not_before", "deadline", "gang",
-         "preemptible", "constraint")  # fmt: skip
+         "preemptible", "constraint", "uid")  # fmt: skip
 _USUAL = {"gang": True, "preemptible": False}
 
 
@@ -21,7 +21,7 @@ def fact(job: Job, words: Words, *, feed: int | None = None, seen: int | None = 
         cluster=words.cluster[job.cluster],
         id=job.id,
         submit=to_us(job.requeued or job.submit),
-        turn=job.attempt - 1 if job.requeued is None else 0,
+        turn=turn_of(job.uid) if job.uid else job.attempt - 1 if job.requeued is None else 0,
         part=0,
         told=told,
         seen=max(latest, seen) if told == LIVE and seen is not None else latest,

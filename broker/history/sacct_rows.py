@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from broker.history.clocking import SECOND_US, Clocking
 from broker.model.job import JobState
 from broker.queues import sacct, words
@@ -15,7 +17,7 @@ from broker.queues.arrays import waiting
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
-from state.history.facts import LIVE, TOLD
+from state.history.facts import LIVE, TOLD, turn_of
 from state.history.words import Memo, Words
 from state.history.writing import Row
 
@@ -68,6 +70,7 @@ class SacctRows:
         self._named = self._place("cluster", "account", "user", "partition")
         self._request = self._place("reqtres", "alloctres", "constraints", "reason")
         self._limits = self._place("timelimitraw", "timelimit", "elapsedraw", "jobname")
+        self._uids = self._place("originalsluid", "sluid")
         self._context = context
         self._names = names
         self._parsed = parsed
@@ -146,14 +149,14 @@ class SacctRows:
         at_cluster, at_account, at_user, at_partition = self._named
         whose = cells[at_cluster], cells[at_account], cells[at_user], cells[at_partition]
         cluster, tenant, user, queue = self._owners[whose]
-        name = cells[self._limits[3]]
+        name, uid = cells[self._limits[3]], cells[self._uids[0]] or cells[self._uids[1]]
         row = (
-            cluster, identity, submit, 0, part, state.told, seen, state.text,
+            cluster, identity, submit, turn_of(uid) if uid else 0, part, state.told, seen, state.text,
             submit if eligible == cells[at_submit] else us(eligible), began, ended, wanted.gpus,
             self._wholes[cells[at_nodes], "NNodes"] or None, wanted.model, tenant, user, queue,
             self._names.name(name) if name else None,
             self._spans[cells[self._limits[0]], cells[self._limits[1]]],
-            self._wholes[cells[at_priority], "Priority"], None, None,
+            self._wholes[cells[at_priority], "Priority"], _named_for_good(uid) if uid else None, None,
         )  # fmt: skip
         return row, state
 
@@ -214,6 +217,10 @@ def _state(written: tuple[str, str]) -> _State:
     asks = state in (JobState.PENDING, JobState.HELD)
     started = not asks and state is not JobState.UNKNOWN
     return _State(LIVE if state.live else TOLD, state.value, asks, started, resizing=word.startswith("RESIZING"))
+
+
+def _named_for_good(uid: str) -> str:
+    return msgspec.json.encode({"uid": uid}).decode()
 
 
 def _limit(written: tuple[str, str]) -> int | None:

@@ -36,7 +36,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `end` is set only in terminal states. `gpus_per_node` and `nodes` are None where the source does not say;
     a job with neither fits on any set of nodes in one zone. `min_gpus` and `max_gpus` differ from `gpus` only for
     elastic jobs. `gang` means all or nothing at one time. `node_names` says where a running job runs. `submit` is of
-    the first attempt where the source knows it; `requeued` is when a later one was put back into the queue.
+    the first attempt where the source knows it; `requeued` is when a later one was put back into the queue. `uid` is
+    what the source calls this attempt for good, where ids may come again (Slurm's SLUID).
     No value of a job can lead back to it, so the cycle collector leaves jobs out: there may be a million of them.
     """
 
@@ -69,5 +70,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     preemptible: bool = False
     node_names: tuple[str, ...] = ()
     constraint: str | None = None
+    uid: str | None = None
     source: str = ""
     raw_ref: str = ""

@@ -21,6 +21,7 @@ FIELDS = (
     "id", "attempt", "cluster", "tenant", "user", "name", "queue", "submit", "requeued", "eligible", "start", "end",
     "state", "gpus", "min_gpus", "max_gpus", "gpu_type", "gpus_per_node", "nodes", "time_limit_s", "time_min_s",
     "priority", "depends_on", "not_before", "deadline", "gang", "preemptible", "node_names", "constraint",
+    "uid",
 )  # fmt: skip
 ALIASES = {
     "job_id": "id", "jobid": "id", "account": "tenant", "namespace": "tenant", "vc": "tenant", "project": "tenant",
@@ -83,6 +84,7 @@ def job(record: Mapping[str, Any], context: Context, ref: str, parsed: Parsed) -
         preemptible=get.flag("preemptible", False),
         node_names=get.list("node_names"),
         constraint=get.text("constraint"),
+        uid=get.text("uid"),
         source=context.source,
         raw_ref=ref,
     )

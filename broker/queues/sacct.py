@@ -2,7 +2,8 @@
 
 Ask with `sacct -aXPD -S now-7days --format=JobIDRaw,JobID,Cluster,User,Account,Partition,Submit,Eligible,Start,End,
 State,Reason,TimelimitRaw,ReqTRES,AllocTRES,NNodes,Priority`, best with SLURM_TIME_FORMAT=%s. Steps are dropped; every
-requeue is an attempt; SUBMIT of a later attempt is reset by Slurm, so all attempts get the first one.
+requeue is an attempt; SUBMIT of a later attempt is reset by Slurm, so all attempts get the first one. Since 26.05 SLUID
+and OriginalSLUID may be asked for: a requeue renews both, a resize only the first, so the second names an attempt.
 """
 
 import re
@@ -149,6 +150,7 @@ def _job(row: Row, context: Context, identity: str, ref: str) -> Job:
         not_before=eligible if row.get("reason") == "BeginTime" else None,
         node_names=names(row.get("nodelist")) if state in _STARTED else (),
         constraint=row.get("constraints") or None,
+        uid=row.get("originalsluid") or row.get("sluid") or None,
         source=context.source,
         raw_ref=ref,
     )

@@ -35,6 +35,8 @@ class _Nested(msgspec.Struct):
     nodes: Any = None
     constraints: Any = None
     restart_cnt: Any = None
+    sluid: Any = None
+    original_sluid: Any = None
 
 
 _NESTED = msgspec.json.Decoder(_Nested)
@@ -89,6 +91,7 @@ def _flat(raw: msgspec.Raw) -> Record:
         node_count=nested.allocation_nodes,
         nodes=None if nested.nodes == "None assigned" else nested.nodes,
         features=nested.constraints,
+        sluid=nested.original_sluid or nested.sluid,
     )
 
 

@@ -67,6 +67,7 @@ class Record(msgspec.Struct):
     gres_detail: Any = None
     features: Any = None
     requeue: Any = None
+    sluid: Any = None
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
@@ -169,6 +170,7 @@ def _job(record: Record, context: Context, ref: str) -> Job:
         deadline=_time(record.deadline),
         node_names=names(_node_list(record)) if state in _STARTED else (),
         constraint=_text(record.features) or None,
+        uid=_text(record.sluid) or None,
         source=context.source,
         raw_ref=ref,
     )

@@ -5,6 +5,7 @@ of a kind the later one counts, and of two equally late ones the one whose value
 ends at the same row.
 """
 
+import hashlib
 from typing import NamedTuple
 
 LIVE, GONE, TOLD = 0, 1, 2
@@ -16,9 +17,9 @@ Value = int | str | None
 class Fact(NamedTuple):
     """In the order of the table's columns. Times in microseconds since 1970 UTC; names are ids of words.
 
-    `submit` is of this attempt. `turn` tells attempts apart whose source gives all the same submit, `part` the parts
-    of a heterogeneous job. `seen` is the latest time of which the account speaks. `feed` is the live queue that lists
-    it. `more` is JSON of what only few jobs have.
+    `submit` is of this attempt. `turn` tells attempts apart whose source gives all the same submit; below 0 it stands
+    for what the source calls the attempt for good. `part` is of a heterogeneous job. `seen` is the latest time of which
+    the account speaks. `feed` is the live queue that lists it. `more` is JSON of what only few jobs have.
     """
 
     cluster: int
@@ -47,6 +48,11 @@ class Fact(NamedTuple):
     @property
     def key(self) -> "Key":
         return self.cluster, self.id, self.submit, self.turn, self.part
+
+
+def turn_of(uid: str) -> int:
+    """The `turn` of an attempt that its source names for good: the same in every import."""
+    return -1 - (int.from_bytes(hashlib.blake2b(uid.encode(), digest_size=8).digest()) >> 2)
 
 
 Key = tuple[int, str, int, int, int]

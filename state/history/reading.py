@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import Connection
 
-from state.history.facts import GONE, LIVE, NAMES, Fact, Key
+from state.history.facts import GONE, LIVE, NAMES, TOLD, Fact, Key
 
 DAY_US = 86_400_000_000
 REUSED_US = DAY_US
@@ -85,7 +85,7 @@ def jobs(connection: Connection, since: int | None = None) -> Iterator[tuple[Att
     assert driver is not None
     rows = driver.execute(f"SELECT {NAMES} FROM history_attempt ORDER BY cluster, id, submit, turn, part")
     for _, same in groupby(map(Fact._make, rows), _identity):
-        for life in _lives(tuple(same)):
+        for life in _lives(_each_once(tuple(same))):
             found = _attempts(life, around)
             if since is None or _latest(found) >= since:
                 yield found
@@ -110,6 +110,24 @@ def _identity(fact: Fact) -> tuple[int, str]:
 def _latest(attempts: Sequence[Attempt]) -> int:
     last = attempts[-1]
     return last.ended if last.ended is not None else last.seen
+
+
+def _each_once(same: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """Of an attempt that one source names for good and another does not, the account that is believed."""
+    if same[0].turn >= 0 and all(fact.turn >= 0 for fact in same):
+        return same
+    together: dict[tuple[int, int], list[Fact]] = {}
+    for fact in same:
+        together.setdefault((fact.submit, fact.part), []).append(fact)
+    return tuple(fact for facts in together.values() for fact in _believed(facts))
+
+
+def _believed(facts: list[Fact]) -> list[Fact]:
+    """All were submitted at one time. Several that are named are several attempts."""
+    named = [fact for fact in facts if fact.turn < 0]
+    return (
+        [max(facts, key=lambda fact: (fact.told == TOLD, fact.seen, fact.told))] if len(named) == 1 else named or facts
+    )
 
 
 def _lives(same: tuple[Fact, ...]) -> Iterator[tuple[Fact, ...]]:

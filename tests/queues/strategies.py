@@ -33,5 +33,5 @@ def jobs(draw: st.DrawFn) -> Job:
         gpus_per_node=even, nodes=nodes, time_limit_s=draw(st.none() | _COUNT), time_min_s=draw(st.none() | _COUNT),
         priority=draw(st.integers(-10**9, 10**9)), depends_on=draw(_LIST), not_before=draw(st.none() | _TIME),
         deadline=draw(st.none() | _TIME), gang=draw(st.booleans()), preemptible=draw(st.booleans()),
-        node_names=draw(_LIST), constraint=draw(st.none() | _WORD),
+        node_names=draw(_LIST), constraint=draw(st.none() | _WORD), uid=draw(st.none() | _WORD),
     )  # fmt: skip
