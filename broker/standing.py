@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import msgspec
 
-from broker.model.intent import Intent
+from broker.model.intent import Intent, IntentStatus
 from broker.model.ledger import Heartbeat
 from broker.model.money import from_micro
 from broker.model.place import Scope
 from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, ResizeRequest
-from broker.model.reservation import Reservation
+from broker.model.reservation import Reservation, ReservationState
 from broker.model.snapshot import Idle
 
 ENDING_SOON = timedelta(hours=6)
@@ -128,6 +128,7 @@ def _what(request: Request) -> str:
 
 def _warnings(known: Known, held: Sequence[Held], unsettled: Sequence[Unsettled]) -> Iterator[str]:
     yield from (note for each in held for note in _notes(each))
+    yield from (note for each in held if (note := _short(each.reservation, known.intents)))
     if known.heartbeat:
         as_of = f"as of {known.heartbeat.at:%Y-%m-%d %H:%M} UTC"
         yield from (f"{note} ({as_of})" for note in known.heartbeat.idle)
@@ -150,6 +151,36 @@ def _notes(held: Held) -> Iterator[str]:
     yield from (f"{reservation.id}: {note}" for note in reservation.notes)
     if reservation.over:
         yield f"{reservation.id}: {reservation.over} instances run beyond the reserved number, without a guarantee"
+
+
+def _short(reservation: Reservation, intents: Sequence[Intent]) -> str:
+    """Less than the newest request of ours that was done made it: a cloud may take an order, and deliver a part."""
+    asked = _asked(reservation, intents)
+    if reservation.state is not ReservationState.ACTIVE or asked is None or reservation.count >= asked:
+        return ""
+    held = f"{reservation.count} of {asked} instances that were bought are held"
+    return f"{reservation.id}: {held}; only those count as supply, and only those are paid for"
+
+
+def _asked(reservation: Reservation, intents: Sequence[Intent]) -> int | None:
+    """The count that we set last, None where that is not known."""
+    key = reservation.owner.key if reservation.owner else ""
+    ours = [intent for intent in intents if intent.status is IntentStatus.DONE and _is_about(intent, reservation, key)]
+    newest = max(ours, key=lambda intent: intent.sent, default=None)
+    match newest.request if newest else None:
+        case ReserveRequest(count=count) | ResizeRequest(to_count=count):
+            return count
+    return None
+
+
+def _is_about(intent: Intent, reservation: Reservation, key: str) -> bool:
+    match intent.request:
+        case ReserveRequest():
+            return intent.key == key
+        case ResizeRequest():
+            same = intent.request.reservation_id == reservation.id
+            return same and intent.request.place.scope == reservation.place.scope
+    return False
 
 
 def _ending(known: Known, held: Sequence[Held]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from threading import Event
 import msgspec
 
 from broker.apply.boundary import Boundary, Checkpoint, go_on
-from broker.apply.outcomes import after_error, after_yes, intent_of
+from broker.apply.outcomes import PARTLY, after_error, after_yes, intent_of
 from broker.clock import Clock
 from broker.errors import Exit, PlanError, StalePlanError
 from broker.model.intent import Intent, IntentStatus, Outcome
@@ -44,6 +44,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def done(self) -> bool:
         return self.outcome.status is IntentStatus.DONE
 
+    @property
+    def whole(self) -> bool:
+        """Done, and all of it was delivered."""
+        return self.done and self.outcome.code != PARTLY
+
 
 class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
     """In the plan's order. `already` is when the plan was applied before: then nothing was done now."""
@@ -53,7 +58,7 @@ class ApplyResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit(self) -> Exit:
-        return Exit.OK if all(result.done for result in self.results) else Exit.PARTLY_DONE
+        return Exit.OK if all(result.whole for result in self.results) else Exit.PARTLY_DONE
 
 
 def admit(plan: Plan, store: Store, now: datetime, *, window: timedelta = VISIBILITY_WINDOW) -> None:

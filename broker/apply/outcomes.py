@@ -7,7 +7,7 @@ from broker.model.intent import Intent, IntentStatus, Outcome
 from broker.model.money import to_micro
 from broker.model.offer import offer_id
 from broker.model.plan import Action, Keep, Reserve, Resize
-from broker.model.request import ReleaseRequest, Request, ResizeRequest
+from broker.model.request import ReleaseRequest, Request, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation, ReservationState
 from providers.base import ProviderError, Unfilled
 
@@ -16,6 +16,9 @@ CANCELLING = "cancelling"
 
 NOT_SHOWN = "not-shown"
 """The code of a change that the cloud has accepted and does not show yet."""
+
+PARTLY = "partly"
+"""The code of a purchase that is done, and of which the cloud says itself that it delivered less than was asked for."""
 
 _STATUS = MappingProxyType(
     {
@@ -36,7 +39,18 @@ def after_yes(request: Request, reservation: Reservation, at: datetime) -> Outco
         message = "; ".join(reservation.notes) or hindrance
         code = CANCELLING if reservation.state is ReservationState.CANCELLING else NOT_SHOWN
         return Outcome(status=IntentStatus.UNKNOWN, at=at, reservation_id=reservation.id, code=code, message=message)
-    return Outcome(status=IntentStatus.DONE, at=at, reservation_id=reservation.id)
+    code, message = _short_by(request, reservation)
+    return Outcome(status=IntentStatus.DONE, at=at, reservation_id=reservation.id, code=code, message=message)
+
+
+def _short_by(request: Request, reservation: Reservation) -> tuple[str, str]:
+    """Code and message of a purchase that came to less; one that is still pending may yet become whole."""
+    delivered = reservation.count - reservation.missing
+    if not isinstance(request, ReserveRequest) or reservation.state is not ReservationState.ACTIVE:
+        return "", ""
+    if delivered >= request.count:
+        return "", ""
+    return PARTLY, f"{delivered} of {request.count} instances were delivered; only those count as supply"
 
 
 def _not_shown(request: Request, reservation: Reservation) -> str:

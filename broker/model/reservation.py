@@ -47,7 +47,8 @@ class Owner(msgspec.Struct, frozen=True):
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """`id` is the provider's own and unique within its scope; `raw_state` is the provider's word for `state`.
 
-    `used` counts instances that consume it, at most `count`; `over` what runs beyond it. `billed_from` and
+    `count` is what is paid for; `assured` is how many of them are there to be used where the cloud says that it is not
+    all of them. `used` counts instances that consume it, at most `count`; `over` what runs beyond it. `billed_from` and
     `billed_until` are what the cloud states, None where it does not. `ends` is when the cloud ends it by itself.
     `usable_from` and `usable_until` bound its use (None: no bound). `match` holds what a consumer must have equal
     (platform, tenancy, placement group, accelerators, local SSDs ...), as sorted pairs.
@@ -62,6 +63,7 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     gpu_model: str | None = None
     gpus_per_instance: int = 0
     kind: OfferKind = OfferKind.ON_DEMAND
+    assured: int | None = None
     used: int = 0
     over: int = 0
     associated: int = 0
@@ -79,6 +81,11 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[tuple[str, str], ...] = ()
     usd_per_hour: Decimal | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """Instances that are paid for and that the cloud itself says are not there."""
+        return 0 if self.assured is None else max(self.count - self.assured, 0)
 
     @property
     def gpus(self) -> int:

@@ -100,7 +100,7 @@ def _plan(snapshot: Snapshot, policy: Policy, decided: _Decided) -> Plan:
         not_taken=tuple(entry for buyer in buyers for entry in not_taken(buyer)),
         shortfalls=(*shortfalls(decided.coverage.short), *unserved_jobs(decided.demand.unserved)),
         notes=(
-            *notes(snapshot, policy, decided.lots, decided.coverage.outside),
+            *notes(snapshot, policy, decided.lots, decided.demand.needs, decided.coverage.outside),
             *spread(ordered, decided.demand.needs),
         ),
     )

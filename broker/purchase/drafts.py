@@ -100,6 +100,7 @@ def _takes(lot: Lot, purchase: Purchase, policy: Policy) -> bool:
         held is not None
         and lot.ours
         and lot.settled
+        and not lot.missing
         and held.state is ReservationState.ACTIVE
         and held.id not in policy.protect
         and not held.interruptible

@@ -25,7 +25,7 @@ class Earmarks(msgspec.Struct, frozen=True):
 
     def bought_for(self, need: Need) -> bool:
         """Whether a purchase for this job stands ready and nobody has begun to use it."""
-        return any(lot.count - lot.used >= self.kept[lot.key] for lot in self.of(need))
+        return any(lot.usable - lot.used >= self.kept[lot.key] for lot in self.of(need))
 
 
 def earmarks(lots: Iterable[Lot], needs: Iterable[Need]) -> Earmarks:
@@ -33,7 +33,7 @@ def earmarks(lots: Iterable[Lot], needs: Iterable[Need]) -> Earmarks:
     by_job: dict[str, tuple[Lot, ...]] = {}
     kept: dict[str, int] = {}
     for lot in lots:
-        if not lot.ours or lot.used >= lot.count:
+        if not lot.ours or lot.used >= lot.usable:
             continue
         for part in lot.parts:
             expected = waiting.intersection(part.jobs)

@@ -34,6 +34,7 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
 
     `reservation` is None while no cloud shows it. `used` instances are in use. `bought` is when the newest purchase
     for it was sent, None where we did not make it. `settled` is false while a request about it has an unknown end.
+    `missing` instances of `count` are paid for and cannot be used, as the cloud itself says: they are no supply.
     `gpus_per_instance` 0 is a type that nothing describes. `pool` is what it was bought for, "" where that is lost.
     """
 
@@ -47,6 +48,7 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
     ours: bool
     settled: bool
     match: tuple[tuple[str, str], ...]
+    missing: int = 0
     interruptible: bool = False
     opens: datetime | None = None
     closes: datetime | None = None
@@ -64,8 +66,13 @@ class Lot(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.place.scope}/{self.id}"
 
     @property
+    def usable(self) -> int:
+        """Instances that a job can start on."""
+        return self.count - self.missing
+
+    @property
     def gpus(self) -> int:
-        return self.count * self.gpus_per_instance
+        return self.usable * self.gpus_per_instance
 
 
 def holdings(snapshot: Snapshot, policy: Policy) -> tuple[Lot, ...]:
@@ -104,6 +111,7 @@ class _Holdings:
         growing = [_may_still_grow(intent, self._visible_from(view)) for intent in intents]
         ours = reservation.owner is not None and reservation.owner.lineage == self._snapshot.lineage
         model, gpus, listed_usd = self._shape(reservation.place, reservation.machine_type)
+        bought = max((intent.sent for intent in intents if _purchase(intent)), default=reservation.billed_from)
         return Lot(
             id=reservation.id,
             place=reservation.place,
@@ -115,10 +123,11 @@ class _Holdings:
             ours=ours,
             settled=not any(intent.status.open for intent in intents),
             match=reservation.match,
+            missing=reservation.missing if bought is None or bought < self._visible_from(view) else 0,
             interruptible=reservation.interruptible,
             opens=reservation.usable_from,
             closes=None if ours and reservation.ends else self._closes(reservation),
-            bought=max((intent.sent for intent in intents if _purchase(intent)), default=reservation.billed_from),
+            bought=bought,
             usd_per_hour=reservation.usd_per_hour or _paid(intents) or listed_usd,
             reservation=reservation,
             tenants=next((intent.tenants for intent in intents if intent.tenants), ()),

@@ -6,9 +6,9 @@ from decimal import Decimal
 from broker.model.money import cents
 from broker.model.plan import Action, Reserve
 from broker.model.policy import Policy, Pool
-from broker.model.snapshot import Snapshot
+from broker.model.snapshot import Snapshot, Trust
 from broker.purchase.holdings import Lot
-from broker.purchase.needs import Need
+from broker.purchase.needs import Need, Standing
 from broker.purchase.pools import allows_place, allows_type
 from broker.purchase.trust import scope_doubt, source_doubt
 from broker.purchase.yard import counts_for, mismatch
@@ -17,12 +17,18 @@ IDLE_WHILE_ON_DEMAND = "idle-while-ondemand"
 """Marks a note on reserved instances that idle while jobs run on others of their kind."""
 
 
-def notes(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], outside: tuple[Need, ...]) -> tuple[str, ...]:
-    """Doubts about what was seen, supply that nothing can use, and money that idles."""
+def notes(
+    snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], needs: Iterable[Need], outside: tuple[Need, ...]
+) -> tuple[str, ...]:
+    """Doubts about what was seen, supply that nothing can use, that was not delivered or that others took, and money
+    that idles. `outside` are the needs of jobs that run beside everything held.
+    """
     return (
         *_no_cloud(snapshot),
         *(f"{doubt}: nothing is given back on it" for doubt in _doubts(snapshot, policy)),
         *_unusable(lots, policy),
+        *_missing(lots),
+        *_taken(snapshot, policy, lots, tuple(needs)),
         *_outside(lots, policy, outside),
     )
 
@@ -65,6 +71,28 @@ def _unusable(lots: tuple[Lot, ...], policy: Policy) -> Iterable[str]:
             difference = mismatch(lot.match, pool.match)
             if difference:
                 yield f"{lot.id} ({lot.place}) does not serve pool {pool.name}: {difference}"
+
+
+def _missing(lots: tuple[Lot, ...]) -> Iterable[str]:
+    for lot in lots:
+        if lot.missing:
+            yield f"{lot.id} ({lot.place}) lacks {lot.missing} of {lot.count} instances, as the cloud itself says"
+
+
+def _taken(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], needs: tuple[Need, ...]) -> Iterable[str]:
+    """Instances of ours that something uses which is no job of the queue, while jobs count on them."""
+    if any(source.trust is not Trust.COMPLETE for source in snapshot.sources):
+        return
+    for pool in policy.pools:
+        ours = [lot for lot in lots if lot.ours and lot.used and counts_for(lot, pool)]
+        sharing = {other.name for other in policy.pools for lot in ours if counts_for(lot, other)}
+        running = sum(need.gpus for need in needs if need.standing is Standing.RUNNING and need.pool in sharing)
+        strangers = sum(lot.used for lot in ours) - running
+        if strangers > 0 and any(need.standing is Standing.WAITING and need.pool == pool.name for need in needs):
+            yield (
+                f"pool {pool.name}: at least {strangers} instances of ours are used by what is no job of the queue; "
+                "jobs that count on them wait until they are free"
+            )
 
 
 def _outside(lots: tuple[Lot, ...], policy: Policy, outside: tuple[Need, ...]) -> Iterable[str]:

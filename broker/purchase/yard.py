@@ -95,8 +95,8 @@ class Yard:
         warm = self._bay(_lot_key(lot, Audience.WARM if lot.ours else Audience.FOREIGN), pools) if lot.used else None
         free = self._bay(_lot_key(lot, Audience.FREE), pools)
         kept = self._bay(_lot_key(lot, Audience.FREE, kept=True), pools) if self._kept.get(lot.key) else free
-        for index in range(lot.count):
-            late = index >= lot.count - self._kept.get(lot.key, 0)
+        for index in range(lot.usable):
+            late = index >= lot.usable - self._kept.get(lot.key, 0)
             bay = warm if warm is not None and index < lot.used else kept if late else free
             self._add_node(bay, lot.key, lot.gpus_per_instance, _rank(lot, index))
 

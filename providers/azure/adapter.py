@@ -85,7 +85,8 @@ class Azure:
         tags = own_tags(request.lineage, request.key, request.tags)
         groups.make(calls, spot, scope.region, request.place.zone, tags)
         try:
-            bought = self._seen(purchase.buy(calls, spot, request), spot, scope)
+            made = purchase.buy(calls, spot, request)
+            bought = self._seen(purchase.with_view(calls, spot, made), spot, scope)
             if bought.state is ReservationState.FAILED:
                 raise states.failure(purchase.PUT, purchase.find(calls, spot) or ReservationBody())
         except ProviderError as error:

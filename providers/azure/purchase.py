@@ -51,6 +51,17 @@ def buy(calls: Calls, spot: Spot, request: ReserveRequest) -> ReservationBody:
     return _filled_in(made, body)
 
 
+def with_view(calls: Calls, spot: Spot, made: ReservationBody) -> ReservationBody:
+    """What was made, with how much of it is there: the answer to a PUT does not say. It is made, read or not."""
+    if states.provisioning(made) != "succeeded" or states.current_capacity(made) is not None:
+        return made
+    with suppress(ProviderError):
+        read = find(calls, spot)
+        if read is not None and states.provisioning(read) == "succeeded":
+            return states.with_view(made, read.properties.instance_view)
+    return made
+
+
 def set_count(calls: Calls, spot: Spot, count: int) -> ReservationBody:
     """Sent once. Raises Ambiguous while Azure is still at it."""
     return _patched(calls, spot, {"sku": {"capacity": count}}, again=False)

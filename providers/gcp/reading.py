@@ -56,6 +56,7 @@ def reservation(place: Place, raw: compute_v1.Reservation) -> Reservation:
         raw_state=raw.status,
         gpu_model=shape.gpu_model if shape else None,
         gpus_per_instance=shape.gpus if shape else 0,
+        assured=_assured(raw),
         used=min(in_use, count),
         over=max(in_use - count, 0),
         associated=in_use,
@@ -139,12 +140,21 @@ def _match(
     return tuple(sorted(pairs))
 
 
+def _assured(raw: compute_v1.Reservation) -> int | None:
+    """Instances that are there now where they are fewer than all; what is being made or changed may yet be whole."""
+    specific = raw.specific_reservation
+    if raw.status != "READY" or "assured_count" not in specific or specific.assured_count >= specific.count:
+        return None
+    return int(specific.assured_count)
+
+
 def _notes(raw: compute_v1.Reservation) -> Iterator[str]:
     specific = raw.specific_reservation
     if not raw.specific_reservation_required:
         yield "any matching instance of the project may take it, because it is not specifically targeted"
-    if specific.assured_count and specific.assured_count < specific.count:
-        yield f"only {specific.assured_count} of {specific.count} are assured now"
+    assured = _assured(raw)
+    if assured is not None:
+        yield f"only {assured} of {specific.count} are assured now: the rest is paid for and cannot be used"
     if raw.commitment or raw.linked_commitments:
         yield "attached to a commitment: it cannot be deleted by itself"
     if raw.share_settings.share_type not in ("", "LOCAL", "SHARE_TYPE_UNSPECIFIED"):

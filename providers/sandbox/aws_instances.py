@@ -113,7 +113,7 @@ def _targeted(call: AwsCall, id: str) -> Holding:
 
 
 def _open_for(call: AwsCall, holding: Holding) -> bool:
-    has_room = holding.state is HoldingState.ACTIVE and len(call.market.consumers(holding)) < holding.count
+    has_room = holding.state is HoldingState.ACTIVE and len(call.market.consumers(holding)) < holding.there
     return criteria_of(holding) == "open" and has_room and _fits(call, holding)
 
 

@@ -82,7 +82,7 @@ def usage(call: AwsCall) -> dict[str, Any]:
     return {
         "CapacityReservationId": holding.id,
         "InstanceType": holding.machine_type,
-        "TotalInstanceCount": holding.count if holding.state.live else 0,
+        "TotalInstanceCount": _total(holding),
         "AvailableInstanceCount": _available(holding, used),
         "State": STATES[holding.state],
         "InstanceUsages": [{"AccountId": call.account, "UsedInstanceCount": used}] if used else [],
@@ -138,7 +138,7 @@ def render(call: AwsCall, holding: Holding, used: dict[str, int]) -> dict[str, A
         "InstanceType": holding.machine_type,
         "InstancePlatform": platform_of(holding),
         "Tenancy": tenancy_of(holding),
-        "TotalInstanceCount": holding.count if holding.state.live else 0,
+        "TotalInstanceCount": _total(holding),
         "AvailableInstanceCount": _available(holding, used.get(holding.id, 0)),
         "EbsOptimized": holding.details.get("ebs_optimized", False),
         "EphemeralStorage": holding.details.get("ephemeral", False),
@@ -155,8 +155,15 @@ def render(call: AwsCall, holding: Holding, used: dict[str, int]) -> dict[str, A
     }
 
 
+def _total(holding: Holding) -> int:
+    """While it is pending what was asked for, then what is there."""
+    if not holding.state.live:
+        return 0
+    return holding.count if holding.state is HoldingState.PENDING else holding.there
+
+
 def _available(holding: Holding, used: int) -> int:
-    return max(holding.count - used, 0) if holding.state is HoldingState.ACTIVE else 0
+    return max(holding.there - used, 0) if holding.state is HoldingState.ACTIVE else 0
 
 
 def _allocations(used: int) -> list[dict[str, Any]]:

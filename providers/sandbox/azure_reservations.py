@@ -179,7 +179,7 @@ class Reservations:
             return None
         if record["deleted"] and not seen.state.live:
             return None
-        return self._body(record, seen.count if seen.state is HoldingState.ACTIVE else 0, seen)
+        return self._body(record, seen.there if seen.state is HoldingState.ACTIVE else 0, seen)
 
     def _body(self, record: dict[str, Any], held: int, seen: Holding | None) -> dict[str, Any]:
         refused, state = record["refused"], self._state(record, seen)

@@ -90,10 +90,12 @@ class Dispatch:
 
 def _twist(strike: Strike) -> Twist:
     hidden, fails = strike.first(FaultKind.HIDDEN), strike.first(FaultKind.FAILS_LATER)
+    partly = strike.first(FaultKind.PARTLY)
     return Twist(
         hidden=seconds(hidden.delay_s) if hidden else None,
         fails_after=seconds(fails.delay_s) if fails else seconds(0),
         failure=(fails.code, fails.message) if fails else None,
+        delivers=partly.count if partly else None,
     )
 
 

@@ -53,6 +53,9 @@ class FaultKind(StrEnum):
     FAILS_LATER = "fails-later"
     """Accepted, and fails `delay_s` world seconds later with `code`, `message`."""
 
+    PARTLY = "partly"
+    """A purchase is accepted, and `count` of its instances are there: the rest is not delivered."""
+
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Strikes calls that match all of `provider`, `operation` (shell pattern) and `where` (parameter -> pattern).
@@ -73,6 +76,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     message: str = "a fault was asked for"
     delay_s: float = 0.0
     retry_after_s: int = 1
+    count: int = 0
     field: str = ""
     value: str = "brand-new-value"
 

@@ -81,7 +81,7 @@ class Instances:
         return [holding for holding in fitting if holding.state is HoldingState.ACTIVE]
 
     def _has_room(self, holding: Holding) -> bool:
-        return len(self._market.consumers(holding)) < holding.count
+        return len(self._market.consumers(holding)) < holding.there
 
     def _running(self) -> list[Instance]:
         found = self._market.instances(_GCP, self._project, self._region)

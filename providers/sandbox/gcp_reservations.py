@@ -197,7 +197,7 @@ class Reservations:
         )
 
     def _rendered(self, holding: Holding, in_use: int) -> dict[str, Any]:
-        assured = holding.count if holding.state is HoldingState.ACTIVE else 0
+        assured = holding.there if holding.state is HoldingState.ACTIVE else 0
         properties = holding.details["instanceProperties"]
         rendered = {
             "kind": "compute#reservation",

@@ -55,9 +55,9 @@ class Stale(msgspec.Struct, frozen=True, kw_only=True):
 class Holding(msgspec.Struct, kw_only=True):
     """A reservation. `id` is unique within (provider, account, region); `name` is the user's where the cloud has one.
 
-    `count` is what it is now; `steps` is its bill, to the instant. `ready` is when a pending one becomes active, or
-    fails with `failure` (code, message) if that is set. `ends` is when it ends by itself, `ended` when it did end.
-    `details` belongs to the face (JSON values).
+    `count` is what it is now, of which `missing` instances were never delivered; `steps` is its bill, to the instant.
+    `ready` is when a pending one becomes active, or fails with `failure` (code, message) if that is set. `ends` is when
+    it ends by itself, `ended` when it did end. `details` belongs to the face (JSON values).
     """
 
     id: str
@@ -69,6 +69,7 @@ class Holding(msgspec.Struct, kw_only=True):
     count: int
     created: datetime
     ready: datetime
+    missing: int = 0
     name: str = ""
     state: HoldingState = HoldingState.PENDING
     failure: tuple[str, str] | None = None
@@ -83,6 +84,16 @@ class Holding(msgspec.Struct, kw_only=True):
     @property
     def pool(self) -> Pool:
         return Pool(self.provider, self.region, self.zone, self.machine_type)
+
+    @property
+    def there(self) -> int:
+        """Instances that can be started in it."""
+        return self.count - self.missing
+
+    @property
+    def billed(self) -> int:
+        """AWS and Azure bill what they state as reserved; Google states the count that was asked for."""
+        return self.count if self.provider is ProviderName.GCP else self.there
 
     @property
     def view(self) -> View:

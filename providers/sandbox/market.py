@@ -176,6 +176,7 @@ class Market:
             count=count,
             created=now,
             name=name,
+            missing=0 if self.twist.delivers is None else max(count - self.twist.delivers, 0),
             ready=now + self._provisioning(pool.provider),
             failure=self.twist.failure,
             ends=ends,
@@ -199,8 +200,9 @@ class Market:
             self._check(holding.pool, holding.account, count - holding.count)
         self._hide(holding)
         before, holding.count = holding.count, count
+        holding.missing = max(holding.missing - max(before - count, 0), 0)
         if holding.started is not None and before != count:
-            self._step(holding, self.clock.now(), count)
+            self._step(holding, self.clock.now(), holding.billed)
         self._note(EffectKind.RESIZE, holding, before, count)
         return holding
 
@@ -248,7 +250,7 @@ class Market:
         `beyond` lets it exceed the reservation's count from free capacity (Azure). Raises WrongState where the
         reservation is full or not active, and what `reserve` raises.
         """
-        full = holding is None or self._mine(holding).count <= len(self.consumers(holding))
+        full = holding is None or self._mine(holding).there <= len(self.consumers(holding))
         if holding is not None and (holding.state is not HoldingState.ACTIVE or (full and not beyond)):
             raise WrongState(holding.id)
         if full:
@@ -306,7 +308,7 @@ class Market:
             return
         holding.state = HoldingState.ACTIVE
         holding.started = ready
-        self._step(holding, ready, holding.count)
+        self._step(holding, ready, holding.billed)
 
     # -- helpers
 

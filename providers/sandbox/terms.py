@@ -39,11 +39,12 @@ class WrongState(Refusal):
 
 
 class Twist(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fault does to the effects of the call in hand: hidden from reads, or accepted and failing later."""
+    """What a fault does to the effects of the call in hand: hidden from reads, failing later, or delivered in part."""
 
     hidden: timedelta | None = None
     fails_after: timedelta = timedelta(0)
     failure: tuple[str, str] | None = None
+    delivers: int | None = None
 
 
 class QuotaRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

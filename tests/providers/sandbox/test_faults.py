@@ -38,6 +38,7 @@ HAPPENS = {
     FaultKind.DELAY_BEFORE: 1,
     FaultKind.HIDDEN: 1,
     FaultKind.FAILS_LATER: 1,
+    FaultKind.PARTLY: 1,
 }
 
 

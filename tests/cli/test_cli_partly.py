@@ -1,0 +1,66 @@
+"""A purchase of which a cloud delivers a part: from the run that made it to the run that makes up for it."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from providers.sandbox.faults import FaultKind, Rule
+from providers.sandbox.local import Sandbox
+from tests.cli.conftest import Broker
+
+BUYING = ("CreateCapacityReservation", "reservations.insert", "capacityReservations.createOrUpdate")
+
+
+def alone(demo: Path, cloud: str) -> None:
+    """One job of two nodes, and one cloud to buy them from."""
+    tables = {"aws": "[[aws.account]]", "gcp": "[[gcp.project]]", "azure": "[[azure.subscription]]"}
+    text = demo.read_text()
+    for name, table in tables.items():
+        if name != cloud:
+            start = text.index(table)
+            end = text.find("\n\n", start)
+            text = text[:start] + (text[end:] if end >= 0 else "")
+    demo.write_text(text)
+    queue = demo.parent / "queue.csv"
+    lines = queue.read_text().splitlines()
+    queue.write_text("\n".join([lines[0], next(line for line in lines if "h100" in line)]) + "\n")
+
+
+def sandbox_with(demo: Path, *rules: Rule, later: timedelta = timedelta(seconds=1)) -> None:
+    world = demo.parent / "world.json"
+    sandbox = Sandbox(path=world)
+    sandbox.world.faults.clear()
+    for rule in rules:
+        sandbox.world.faults.add(rule)
+    sandbox.advance(later)
+    sandbox.save(world)
+
+
+def there(broker: Broker, demo: Path) -> int:
+    held: list[Any] = broker("status", "-c", demo, "--json").document["status"]["held"]
+    counts = [each["reservation"] for each in held]
+    return sum(each["count"] if each["assured"] is None else each["assured"] for each in counts)
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
+def test_what_is_delivered_in_part_is_said_and_is_made_up_for_once(broker: Broker, demo: Path, cloud: str) -> None:
+    alone(demo, cloud)
+    (planned,) = broker("plan", "-c", demo, "--json").document["plan"]["actions"]
+    wanted = planned["request"]["count"]
+    assert wanted >= 2
+    sandbox_with(demo, *(Rule(kind=FaultKind.PARTLY, operation=name, count=wanted - 1) for name in BUYING))
+
+    first = broker("run", "-c", demo)
+
+    assert (first.code, f"partly: {wanted - 1} of {wanted} instances" in first.out) == (3, True), first
+    assert there(broker, demo) == wanted - 1
+    warnings = broker("status", "-c", demo, "--json").document["status"]["warnings"]
+    assert any(f"{wanted - 1} of {wanted} " in warning for warning in warnings), warnings
+
+    sandbox_with(demo, later=timedelta(minutes=6))
+    second, third = broker("run", "-c", demo), broker("run", "-c", demo)
+    assert (second.code, third.code) == (0, 0), (second, third)
+    assert there(broker, demo) == wanted
+    assert "nothing to do" in third.out
