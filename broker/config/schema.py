@@ -62,7 +62,7 @@ QUEUE = Section(
         Key(
             "url",
             values.url,
-            "of a service that answers with the queue, such as slurmrestd's `/slurm/v0.0.41/jobs`",
+            "of a service that answers with the queue, such as slurmrestd's `/slurm/jobs`",
             "",
         ),
         Key("live", values.choice(LIVE), "a service that is asked through its own client", ""),

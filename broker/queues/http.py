@@ -1,7 +1,7 @@
 """Gets the bytes of a queue from a service: one GET, no redirect, a time-out for all of it and a bound on its size.
 
-slurmrestd wants the token that `scontrol token` prints: it is taken from SLURM_JWT in the environment, sent only to
-`/slurm/` and `/slurmdb/` paths of the configured address, and never shown.
+slurmrestd wants the token that `scontrol token` prints with each question: it is taken from SLURM_JWT in the
+environment, sent only to `/slurm/`, `/slurmdb/` and `/openapi` paths of the configured address, and never shown.
 """
 
 import base64
@@ -26,6 +26,11 @@ RENEW = "renew it: export $(scontrol token lifespan=86400)"
 _CHUNK = 1 << 16
 _MOST_COMPLAINT = 1 << 16
 _DENIED = frozenset({401, 403})
+_OF_SLURM = ("/slurm/", "/slurmdb/", "/openapi")
+
+
+class NotServed(Unreadable):
+    """There is nothing at that path."""
 
 
 def get(
@@ -42,11 +47,11 @@ def get(
         with error:
             raise _refused(url, error.code, _complaint(error)) from None
     except TimeoutError:
-        raise Unreadable(f"{_place(url)} did not answer in full within {timeout_s:g} s; raise timeout?") from None
+        raise Unreadable(f"{place(url)} did not answer in full within {timeout_s:g} s; raise timeout?") from None
     except urllib.error.URLError as error:
         raise _unreached(url, error.reason, timeout_s) from None
     except (OSError, http.client.HTTPException) as error:
-        raise Unreadable(f"{_place(url)} broke off its answer ({_name(error)}); nothing of it is used") from None
+        raise Unreadable(f"{place(url)} broke off its answer ({_name(error)}); nothing of it is used") from None
     return Fetched(raw, begun)
 
 
@@ -62,7 +67,7 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 def _headers(url: str, env: Mapping[str, str], now: datetime) -> dict[str, str]:
     wanted = {"Accept": "application/json"}
-    if not urlsplit(url).path.startswith(("/slurm/", "/slurmdb/")):
+    if not urlsplit(url).path.startswith(_OF_SLURM):
         return wanted
     token = env.get(TOKEN, "").strip()
     if not token:
@@ -125,24 +130,25 @@ def _complaint(error: urllib.error.HTTPError) -> str:
 
 def _refused(url: str, code: int, said: str) -> Unreadable:
     if code in _DENIED or "auth" in said.lower():
-        return Unreadable(f"{_place(url)} refuses the token (HTTP {code}: {said}); {RENEW}")
+        return Unreadable(f"{place(url)} refuses the token (HTTP {code}: {said}); {RENEW}")
     if 300 <= code < 400:
-        return Unreadable(f"{_place(url)} sends elsewhere (HTTP {code}), which is not followed; correct url")
-    hint = "; is the version in its path served?" if code == 404 else ""
-    return Unreadable(f"{_place(url)} answered HTTP {code}: {said}{hint}")
+        return Unreadable(f"{place(url)} sends elsewhere (HTTP {code}), which is not followed; correct url")
+    if code == 404:
+        return NotServed(f"{place(url)} answered HTTP {code}: {said}; is the version in its path served?")
+    return Unreadable(f"{place(url)} answered HTTP {code}: {said}")
 
 
 def _unreached(url: str, reason: object, timeout_s: float) -> Unreadable:
     if isinstance(reason, TimeoutError):
-        return Unreadable(f"{_place(url)} did not answer in full within {timeout_s:g} s; raise timeout?")
-    return Unreadable(f"{_place(url)} cannot be reached: {_name(reason)}; is the service running?")
+        return Unreadable(f"{place(url)} did not answer in full within {timeout_s:g} s; raise timeout?")
+    return Unreadable(f"{place(url)} cannot be reached: {_name(reason)}; is the service running?")
 
 
 def _name(error: object) -> str:
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:160]
 
 
-def _place(url: str) -> str:
+def place(url: str) -> str:
     """Without the query, which may hold what must not be shown."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -12,7 +12,7 @@ from broker.clock import Clock, WallClock
 from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.queues import encoding, fetch, http, live
+from broker.queues import encoding, fetch, live, slurmrestd
 from broker.queues.fetch import Fetched
 from broker.queues.gpu_names import renamed, unknown_among
 from broker.queues.parsed import Context, Parsed, Unreadable
@@ -86,7 +86,7 @@ def _fetched(source: QueueSource, clock: Clock, wall: Clock) -> list[tuple[Fetch
     if source.live:
         return [(live.ask(source.live, source.at, seconds, source.max_bytes, clock), source.live)]
     if source.url:
-        return [(http.get(source.url, seconds, source.max_bytes, clock), "answer")]
+        return [(slurmrestd.get(source.url, seconds, source.max_bytes, clock), "answer")]
     if source.command:
         return [(fetch.command(source.command, seconds, source.max_bytes, clock), source.command[0])]
     if not source.files:

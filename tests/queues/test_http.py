@@ -37,10 +37,11 @@ VALID = token(NOW.timestamp() + 3600)
 
 class _Slurmrestd(BaseHTTPRequestHandler):
     seen: list[dict[str, str]]
+    description: bytes = b""
 
     def do_GET(self) -> None:
-        self.seen.append(dict(self.headers.items()))
-        answer = getattr(self, f"_{self.path.strip('/').split('/')[-1]}", self._nothing)
+        self.seen.append(dict(self.headers.items()) | {":path": self.path})
+        answer = getattr(self, f"_{self.path.partition('?')[0].strip('/').split('/')[-1]}", self._nothing)
         answer()
 
     def _jobs(self) -> None:
@@ -51,6 +52,18 @@ class _Slurmrestd(BaseHTTPRequestHandler):
             self._say(401, b'{"errors":[{"description":"Authentication failure","error_number":1007}]}')
             return
         self._say(200, SACCT if self.path.startswith("/slurmdb/") else SQUEUE)
+
+    def _v3(self) -> None:
+        """How it describes itself; an empty description is one that is not served under this name."""
+        if self.headers.get("X-SLURM-USER-TOKEN") != VALID:
+            self._say(401, b"Authentication failure")
+        elif self.description and not self.description.startswith(b"old"):
+            self._say(200, self.description)
+        else:
+            self._nothing()
+
+    def _openapi(self) -> None:
+        self._say(200, self.description.removeprefix(b"old")) if self.description else self._nothing()
 
     def _say(self, code: int, body: bytes, length: int | None = None, **headers: str) -> None:
         self.send_response(code)
@@ -87,9 +100,10 @@ class _Slurmrestd(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[tuple[str, list[dict[str, str]]]]:
+def serving(description: bytes = b"") -> Iterator[tuple[str, list[dict[str, str]]]]:
     seen: list[dict[str, str]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Slurmrestd,), {"seen": seen}))
+    handler = type("Handler", (_Slurmrestd,), {"seen": seen, "description": description})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that hang up are what is tested
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
