@@ -21,7 +21,8 @@ def consumption(reservation: Reservation) -> tuple[tuple[str, str], ...]:
         ("not with", "spot priority, a dedicated host, an availability set, a proximity placement group, Ultra SSD"),
         (
             "az",
-            f"az vm create --subscription {place.scope.account} --location {place.scope.region}{zone}"
+            "az vm create --resource-group GROUP --name NAME --image IMAGE"
+            f" --subscription {place.scope.account} --location {place.scope.region}{zone}"
             f" --size {reservation.machine_type} --capacity-reservation-group {group}",
         ),
         (

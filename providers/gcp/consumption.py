@@ -1,9 +1,10 @@
 """What a job's instance must set to land in a reservation. Pure: no call, and no SDK."""
 
 import json
+from collections.abc import Iterator
 
 from broker.model.reservation import Reservation
-from providers.gcp.naming import name_in
+from providers.gcp.naming import items, name_in
 
 _KEY = "compute.googleapis.com/reservation-name"
 
@@ -23,8 +24,14 @@ def consumption(reservation: Reservation) -> tuple[tuple[str, str], ...]:
         ("reservationAffinity", json.dumps(_affinity(reservation, name))),
         (
             "gcloud",
-            f"gcloud compute instances create NAME {where} --machine-type={reservation.machine_type} "
-            + _flags(reservation, name),
+            " ".join(
+                [
+                    f"gcloud compute instances create NAME {where} --machine-type={reservation.machine_type}",
+                    "--maintenance-policy=TERMINATE",  # without it, nothing with a GPU is created
+                    *_matching(dict(reservation.match)),
+                    _flags(reservation, name),
+                ]
+            ),
         ),
         (
             "verify",
@@ -37,6 +44,18 @@ def _affinity(reservation: Reservation, name: str) -> dict[str, object]:
     if not reservation.targeted:
         return {"consumeReservationType": "ANY_RESERVATION"}
     return {"consumeReservationType": "SPECIFIC_RESERVATION", "key": _KEY, "values": [name]}
+
+
+def _matching(match: dict[str, str]) -> Iterator[str]:
+    """What an instance must have beside its machine type, as flags: where one is missing it lands outside."""
+    for text in items(match.get("accelerators", "")):
+        kind, _, count = text.partition(":")
+        yield f"--accelerator=type={kind},count={count or 1}"
+    for text in items(match.get("local-ssds", "")):
+        interface, _, size_gb = text.partition(":")
+        yield f"--local-ssd=interface={interface},size={size_gb or 375}GB"
+    if platform := match.get("min-cpu-platform"):
+        yield f"--min-cpu-platform='{platform}'"
 
 
 def _flags(reservation: Reservation, name: str) -> str:

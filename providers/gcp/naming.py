@@ -75,3 +75,8 @@ def _pairs(description: str) -> list[tuple[str, str]]:
 
 def _encoded(text: str) -> str:
     return quote(text, safe="/:@,+*()[]{}!$&'|;<>?~^\\\"`#")
+
+
+def items(text: str) -> list[str]:
+    """The parts of a `match` value that holds several: `nvidia-tesla-v100:1,nvidia-tesla-t4:2`."""
+    return [item.strip() for item in text.split(",") if item.strip()]

@@ -7,7 +7,7 @@ from google.cloud import compute_v1
 
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from providers.base import Unsupported
-from providers.gcp.naming import describe, name_in, name_of, request_id_of
+from providers.gcp.naming import describe, items, name_in, name_of, request_id_of
 
 
 def insert(request: ReserveRequest) -> compute_v1.InsertReservationRequest:
@@ -77,8 +77,8 @@ def _properties(request: ReserveRequest) -> Any:
     match = dict(request.match)
     return compute_v1.AllocationSpecificSKUAllocationReservedInstanceProperties(
         machine_type=request.machine_type,
-        guest_accelerators=[_accelerator(text) for text in _items(match.get("accelerators", ""))],
-        local_ssds=[_disk(text) for text in _items(match.get("local-ssds", ""))],
+        guest_accelerators=[_accelerator(text) for text in items(match.get("accelerators", ""))],
+        local_ssds=[_disk(text) for text in items(match.get("local-ssds", ""))],
         min_cpu_platform=match.get("min-cpu-platform"),
     )
 
@@ -93,7 +93,3 @@ def _disk(text: str) -> Any:
     return compute_v1.AllocationSpecificSKUAllocationAllocatedInstancePropertiesReservedDisk(
         interface=interface, disk_size_gb=int(size_gb or 375)
     )
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]

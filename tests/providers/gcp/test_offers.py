@@ -1,8 +1,10 @@
 """What can be bought, what is in the way, who we are, and what a job must set to use it."""
 
 import json
+import shlex
 from typing import Any
 
+import msgspec
 import pytest
 from google.cloud import compute_v1
 
@@ -165,6 +167,22 @@ def test_consumption_of_an_untargeted_one_asks_for_any(gcp: Gcp) -> None:
 
     assert json.loads(told["reservationAffinity"]) == {"consumeReservationType": "ANY_RESERVATION"}
     assert "--reservation-affinity=any" in told["gcloud"]
+
+
+def test_consumption_names_what_is_attached_beside_the_machine_type(gcp: Gcp) -> None:
+    """An instance without the same GPUs and disks does not match, and is made outside of the reservation."""
+    match = (
+        ("accelerators", "nvidia-tesla-v100:2"),
+        ("local-ssds", "NVME:375,NVME:375"),
+        ("min-cpu-platform", "Intel Skylake"),
+    )
+    bought = msgspec.structs.replace(gcp.reserve(reserve_request()), machine_type="n1-standard-8", match=match)
+    words = shlex.split(dict(gcp.consumption(bought))["gcloud"])
+
+    assert "--accelerator=type=nvidia-tesla-v100,count=2" in words
+    assert words.count("--local-ssd=interface=NVME,size=375GB") == 2
+    assert "--min-cpu-platform=Intel Skylake" in words
+    assert "--maintenance-policy=TERMINATE" in words
 
 
 def _type(name: str, accelerator: str, count: int) -> compute_v1.MachineType:
