@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from broker.cli.common import Common, command
+from broker.cli.common import Common, ProcsPerGpu, command
 
 
 def add_to(app: typer.Typer) -> None:
@@ -77,6 +77,7 @@ def _forecast(
         str, typer.Option("--format", help="Of histories: auto, squeue, sacct, csv or jsonl.")
     ] = "auto",
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
+    processors: ProcsPerGpu = 0,
 ) -> None:
     """Quantiles of the GPUs that will be wanted, per pool.
 
@@ -91,6 +92,7 @@ def _forecast(
         accuracy=accuracy,
         source_format=source_format,
         timezone=timezone,
+        procs_per_gpu=processors,
     )
     found = forecasting.forecast(common.path, wish, flags=common.flags)
     common.console.answer(forecast_json(found) if common.json else forecast_text(found))

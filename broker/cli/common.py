@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from broker.view.console import Console
 
 DEFAULT_CONFIG = Path("broker.toml")
+ProcsPerGpu = Annotated[
+    int,
+    typer.Option("--procs-per-gpu", min=0, metavar="N", help="Processors with one GPU, where a log has only those."),
+]
 
 
 @dataclass(frozen=True)

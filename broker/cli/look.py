@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.common import Common, command
+from broker.cli.common import Common, ProcsPerGpu, command
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def _jobs(
     files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None,
     source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto",
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
+    processors: ProcsPerGpu = 0,
     explain: Annotated[str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours.")] = None,
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Each row that was set aside, and why.")] = False,
     confirm: Annotated[str | None, typer.Option(metavar="NAME", help="Believe a queue that lost most jobs.")] = None,
@@ -70,20 +71,23 @@ def _jobs(
     from broker.commands import queue_reading
     from broker.view import jobs
 
-    console, where = common.console, (common.path, files or [], source_format, timezone)
+    console = common.console
+    given = queue_reading.Given(
+        files=tuple(files or ()), format=source_format, timezone=timezone, procs_per_gpu=processors
+    )
     if confirm:
         believed = queue_reading.confirm(common.path, confirm, flags=common.flags)
         console.answer(f"{confirm} is believed to hold {believed} live jobs.")
         return 0
     if explain:
-        found = queue_reading.explain(*where, explain, flags=common.flags)
+        found = queue_reading.explain(common.path, given, explain, flags=common.flags)
         console.answer(jobs.explained_json(found) if common.json else jobs.explained_text(found))
         return 0
     if quarantine:
-        rows = queue_reading.quarantine(*where, flags=common.flags)
+        rows = queue_reading.quarantine(common.path, given, flags=common.flags)
         console.answer(jobs.quarantine_json(rows) if common.json else jobs.quarantine_text(rows))
         return 0
-    read = queue_reading.read(*where, flags=common.flags)
+    read = queue_reading.read(common.path, given, flags=common.flags)
     if common.json:
         console.answer(jobs.jobs_json(read))
     else:

@@ -33,7 +33,7 @@ SCORED_AHEAD_H = (1, 6, 24)
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """`files` are histories beside the configured queue; `source_format` and `timezone` are of them."""
+    """`files` are histories beside the configured queue; `source_format` and what follows say how to read them."""
 
     files: tuple[Path, ...] = ()
     pools: tuple[str, ...] = ()
@@ -41,6 +41,13 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: bool = False
     source_format: str = "auto"
     timezone: str | None = None
+    procs_per_gpu: int = 0
+
+    @property
+    def given(self) -> queue_reading.Given:
+        return queue_reading.Given(
+            files=self.files, format=self.source_format, timezone=self.timezone, procs_per_gpu=self.procs_per_gpu
+        )
 
 
 class Quantile(msgspec.Struct, frozen=True):
@@ -100,11 +107,11 @@ def _views(path: Path, config: Config | None, wish: Wish, flags: Mapping[str, st
     """Histories (of the state, where no file is given), then the queue, which knows better how a job stands."""
     views: tuple[SourceView, ...] = ()
     if wish.files:
-        views = queue_reading.read(path, wish.files, wish.source_format, wish.timezone, flags=flags).sources
+        views = queue_reading.read(path, wish.given, flags=flags).sources
     elif config and (kept := as_view(config)):
         views = (kept,)
     if config and config.queues:
-        views = (*views, *queue_reading.read(path, (), "auto", None, flags=flags).sources)
+        views = (*views, *queue_reading.read(path, queue_reading.Given(), flags=flags).sources)
     unread = [view for view in views if view.trust is Trust.UNKNOWN]
     if unread or not views:
         why = "; ".join(line for view in unread for line in view.problems) or "no queue and no history"

@@ -66,12 +66,19 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
         return Exit.ERROR if unknown else Exit.OK
 
 
-def read(
-    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, *, flags: Mapping[str, str]
-) -> Queue:
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """Files that are named instead of the configured sources, and how they are read."""
+
+    files: tuple[Path, ...] = ()
+    format: str = "auto"
+    timezone: str | None = None
+    procs_per_gpu: int = 0
+
+
+def read(path: Path, given: Given, *, flags: Mapping[str, str]) -> Queue:
     """With files, the configuration is needed for the pools only, and may be missing."""
-    config, sources = _sources(path, files, source_format, timezone, flags)
-    views = observe_queues(config, _clock(config)) if config and not files else read_all(sources, _clock(config))
+    config, sources = _sources(path, given, flags)
+    views = observe_queues(config, _clock(config)) if config and not given.files else read_all(sources, _clock(config))
     pools = config.policy.pools if config else ()
     return Queue(sources=views, groups=_groups(views, pools), unrouted=_unrouted(views, pools) if pools else ())
 
@@ -85,25 +92,23 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-def quarantine(
-    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, *, flags: Mapping[str, str]
-) -> tuple[Row, ...]:
+def quarantine(path: Path, given: Given, *, flags: Mapping[str, str]) -> tuple[Row, ...]:
     """Raises InputError for a source that cannot be read."""
     rows = []
-    for source, part in _parts(path, files, source_format, timezone, flags):
+    for source, part in _parts(path, given, flags):
         for where, reason, value in part.parsed.set_aside:
             rows.append(Row(source=source.name, where=f"{part.context.ref}:{where}", reason=reason, value=value))
     return tuple(rows)
 
 
 def explain(
-    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, identity: str, *,
+    path: Path, given: Given, identity: str, *,
     flags: Mapping[str, str],
 ) -> tuple[Explained, ...]:  # fmt: skip
     """Each attempt of the job in each source. Raises InputError for a source or job that cannot be found."""
     found = tuple(
         explained(job, part.format, part.text, part.context)
-        for _, part in _parts(path, files, source_format, timezone, flags)
+        for _, part in _parts(path, given, flags)
         for job in part.parsed.jobs
         if job.id == identity
     )
@@ -128,10 +133,8 @@ def confirm(path: Path, name: str, *, flags: Mapping[str, str]) -> int:
     return live(view)
 
 
-def _parts(
-    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, flags: Mapping[str, str]
-) -> Iterator[tuple[QueueSource, Part]]:
-    config, sources = _sources(path, files, source_format, timezone, flags)
+def _parts(path: Path, given: Given, flags: Mapping[str, str]) -> Iterator[tuple[QueueSource, Part]]:
+    config, sources = _sources(path, given, flags)
     for source in sources:
         try:
             yield from ((source, part) for part in parts(source, _clock(config)))
@@ -139,16 +142,17 @@ def _parts(
             raise InputError(f"queue {source.name}: {why}", next_step="Correct it, or name another file") from None
 
 
-def _sources(
-    path: Path, files: Sequence[Path], source_format: str, timezone: str | None, flags: Mapping[str, str]
-) -> tuple[Config | None, Sequence[QueueSource]]:
+def _sources(path: Path, given: Given, flags: Mapping[str, str]) -> tuple[Config | None, Sequence[QueueSource]]:
     """Files stand in the place of the configured sources; GPUs are called as configured in either."""
-    config = load(path, flags=flags, env=os.environ) if path.exists() or not files else None
+    config = load(path, flags=flags, env=os.environ) if path.exists() or not given.files else None
     aliases = config.gpu_aliases if config else ()
-    given = [
-        msgspec.structs.replace(checked_source(each, source_format, timezone), gpu_aliases=aliases) for each in files
+    named = [
+        msgspec.structs.replace(
+            checked_source(each, given.format, given.timezone), gpu_aliases=aliases, procs_per_gpu=given.procs_per_gpu
+        )
+        for each in given.files
     ]
-    return config, given or (config.queues if config else ())
+    return config, named or (config.queues if config else ())
 
 
 def _clock(config: Config | None) -> Clock:

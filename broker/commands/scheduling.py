@@ -78,7 +78,7 @@ def schedule(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
 
 def _supposed(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
     """For the queue as of its own time, without memory."""
-    read = queue_reading.read(path, wish.files, "auto", None, flags=flags)
+    read = queue_reading.read(path, queue_reading.Given(files=tuple(wish.files)), flags=flags)
     config = load(path, flags=flags, env=os.environ) if path.exists() else None
     reservations, held_at = _held(config) if config else ((), None)
     promised = observe_entitlements(config, clock_of(config), wish.pools) if config else ()

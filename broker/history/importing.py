@@ -26,12 +26,16 @@ _JOBS = 10_000
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How files are read. `cluster` and `tenant` are of jobs that name none, `timezone` of times that carry none."""
+    """How files are read. `cluster` and `tenant` are of jobs that name none, `timezone` of times that carry none.
+
+    `procs_per_gpu` is for logs that count only processors.
+    """
 
     format: str = "auto"
     cluster: str = ""
     tenant: str = ""
     timezone: str | None = None
+    procs_per_gpu: int = 0
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +119,7 @@ def _portions(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
 
 def _context(path: Path, options: Options) -> Context:
     zone = ZoneInfo(options.timezone) if options.timezone else None
-    return Context(path.name, options.cluster, options.tenant, zone, path.name)
+    return Context(path.name, options.cluster, options.tenant, zone, path.name, options.procs_per_gpu)
 
 
 def _written(told: Iterator[sources.Told], writer: Writer) -> tuple[int, int]:

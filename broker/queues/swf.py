@@ -49,7 +49,10 @@ def suits(head: str) -> str:
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     if not context.procs_per_gpu:
-        raise Unreadable("counts processors, not GPUs; say how many go with one GPU (procs_per_gpu of the [[queue]])")
+        raise Unreadable(
+            "counts processors, not GPUs; say how many go with one GPU (--procs-per-gpu, or procs_per_gpu of "
+            "the [[queue]])"
+        )
     start = _start(text, context)
     parsed = Parsed()
     if not text.endswith("\n"):

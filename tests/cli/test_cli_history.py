@@ -67,3 +67,17 @@ def test_without_a_history_it_is_said_how_to_begin(broker: Broker, demo: Path) -
     assert ran.code == 1
     assert "broker history import" in ran.err
     assert broker("history", "import", "none.csv", "-c", demo).code == 1
+
+
+def test_a_log_of_processors_is_told_how_many_go_with_a_gpu(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    log = Path(__file__).parents[1] / "queues" / "fixtures" / "swf" / "log.swf"
+    refused = broker("history", "import", log, "-c", demo)
+    assert refused.code == 1
+    assert "--procs-per-gpu" in refused.out + refused.err
+    (found,) = broker("history", "import", log, "--procs-per-gpu", 8, "-c", demo, "--json").document["files"]
+    assert (found["format"], found["kept"], found["merged"]) == ("swf", 6, 1)
+    broker("history", "export", "log.csv", "-c", demo)
+    assert ",4," in next(row for row in (tmp_path / "log.csv").read_text().splitlines() if row.startswith("1,"))
+    shown = broker("jobs", log, "--procs-per-gpu", 8, "-c", demo, "--json")
+    assert (shown.code, shown.document["sources"][0]["kept"]) == (0, 6)
+    assert broker("jobs", log, "-c", demo).code == 1

@@ -6,6 +6,7 @@ import pytest
 
 from broker.cli import run
 from broker.commands import queue_reading
+from broker.commands.queue_reading import Given
 from broker.errors import InputError
 from broker.observe.drops import judged
 from state.queue_reads import QueueRead, recall, remember
@@ -23,7 +24,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_each_row_that_was_set_aside(config: Path) -> None:
-    (row,) = queue_reading.quarantine(config, [], "auto", None, flags={})
+    (row,) = queue_reading.quarantine(config, Given(), flags={})
     assert (row.source, row.where, row.value) == ("q", "queue.csv:row 3", "soon")
 
 
@@ -36,13 +37,13 @@ def test_a_job_beside_its_raw_fields(config: Path, capsys: pytest.CaptureFixture
 
 def test_a_job_that_is_not_there(config: Path) -> None:
     with pytest.raises(InputError, match="no source holds a job 99"):
-        queue_reading.explain(config, [], "auto", None, "99", flags={})
+        queue_reading.explain(config, Given(), "99", flags={})
 
 
 def test_a_person_confirms_a_drop(config: Path) -> None:
     state = config.with_name("state.db")
     remember(state, {"q": QueueRead(source="q", live=400), "other": QueueRead(source="other", live=5)})
-    doubted = queue_reading.read(config, [], "auto", None, flags={}).sources
+    doubted = queue_reading.read(config, Given(), flags={}).sources
     assert any("broker jobs --confirm q" in line for line in doubted[0].problems)
     assert queue_reading.confirm(config, "q", flags={}) == 1
     assert {name: read.live for name, read in recall(state).items()} == {"q": 1, "other": 5}
