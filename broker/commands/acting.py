@@ -16,12 +16,13 @@ from broker.commands.events import Acted, Decided, Ended, FoundOut, Looked, News
 from broker.commands.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
 from broker.commands.winding_down import wind_down
 from broker.commands.workplace import Workplace
-from broker.errors import Exit, StateError, UsageError
+from broker.errors import Exit, StalePlanError, StateError, UsageError
 from broker.guard import guard
 from broker.model.intent import IntentStatus
 from broker.model.job import JobState
 from broker.model.ledger import Heartbeat
-from broker.model.plan import Plan
+from broker.model.place import Scope
+from broker.model.plan import Action, Plan, Reserve
 from broker.model.policy import Mode, Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.observe.drops import after
@@ -133,7 +134,24 @@ def release(
     with _turn(place, command) as run_id:
         snapshot = _settled_and_seen(place, tell, run_id)
         made = _guarded_release(place, snapshot, limits, ids, all_ours=all_ours)
+        _only_what_was_shown(asked.plan, made.plan)
         return _done(place, tell, made, run_id, command)
+
+
+def _only_what_was_shown(shown: Plan, now: Plan) -> None:
+    """Another run may have bought or changed something while a person thought. Raises StalePlanError."""
+    confirmed = {_given_back(action) for action in shown.changes}
+    for action in now.changes:
+        if _given_back(action) not in confirmed:
+            what = f"{_given_back(action)[1]} has changed since this was shown; nothing was given back"
+            raise StalePlanError(what, next_step="Look again and repeat it: broker release")
+
+
+def _given_back(action: Action) -> tuple[Scope, str, int]:
+    """Which reservation, and how large it is."""
+    assert not isinstance(action, Reserve)
+    held = action.reservation
+    return held.place.scope, held.id, held.count
 
 
 def _guarded_release(
