@@ -27,11 +27,15 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class Price(msgspec.Struct, frozen=True):
-    """US dollars per instance-hour, with where the figure comes from and the day on which it held."""
+    """US dollars per instance-hour, with where the figure comes from and the day on which it held.
+
+    `parts` are what it is the sum of (name, US dollars per instance-hour), where host and GPUs are priced apart.
+    """
 
     usd_per_hour: Decimal
     source: str
     as_of: datetime
+    parts: tuple[tuple[str, Decimal], ...] = ()
 
 
 class Allowance(msgspec.Struct, frozen=True):

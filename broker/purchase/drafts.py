@@ -6,6 +6,7 @@ import msgspec
 
 from broker.model.job import Job
 from broker.model.money import cents
+from broker.model.offer import Price
 from broker.model.plan import NotTaken, Reason, Reserve, Resize, Shortfall
 from broker.model.policy import Policy
 from broker.model.request import ReserveRequest
@@ -179,8 +180,14 @@ def _price_reason(buyer: Buyer, dish: Dish) -> Reason:
     following = f"; next best {after.offer.id} at ${cents(after.usd_per_gpu)}" if after else ""
     rank = f"cheapest of {len(others) + 1} offers" if not ahead else f"{len(ahead)} cheaper offers fit less well"
     hint = "; the cloud named this zone when another was full" if dish.hinted else ""
-    text = f"${usd} per GPU-hour, {rank}{following}{hint} (price from {dish.price.source}, {dish.price.as_of:%Y-%m-%d})"
+    source = f"price from {dish.price.source}, {dish.price.as_of:%Y-%m-%d}{_parts(dish.price)}"
+    text = f"${usd} per GPU-hour, {rank}{following}{hint} ({source})"
     return Reason(text, (("usd_per_gpu_hour", str(usd)), ("offers", str(len(others) + 1))))
+
+
+def _parts(price: Price) -> str:
+    """What the price of an instance is the sum of."""
+    return ": " + " + ".join(f"{name} ${cents(usd)}/h" for name, usd in price.parts) if price.parts else ""
 
 
 def _passed_over(dish: Dish, buyer: Buyer) -> Reason:

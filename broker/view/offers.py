@@ -1,7 +1,7 @@
 """What could be bought, as text and JSON."""
 
 from broker.commands.shop import Shelf
-from broker.model.offer import Offer
+from broker.model.offer import Offer, Price
 from broker.view.document import document
 from broker.view.text import money, table
 
@@ -26,10 +26,16 @@ def _row(offer: Offer, full: str) -> list[str]:
         f"{offer.shape.gpus} {offer.shape.gpu_model.upper()}",
         money(price.usd_per_hour) if price else "unknown",
         money(price.usd_per_hour / offer.shape.gpus) if price and offer.shape.gpus else "-",
-        f"{price.source} {price.as_of:%Y-%m-%d}" if price else "-",
+        _source(price) if price else "-",
         "-" if offer.quota_left is None else str(offer.quota_left),
         "; ".join(why for why in (offer.excluded, full, "" if price else "no price: not bought") if why),
     ]
+
+
+def _source(price: Price) -> str:
+    """Where it is from, and what it is the sum of."""
+    parts = " + ".join(f"{name} {money(usd)}" for name, usd in price.parts)
+    return f"{price.source} {price.as_of:%Y-%m-%d}" + (f": {parts}" if parts else "")
 
 
 def offers_json(shelf: Shelf) -> str:

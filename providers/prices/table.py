@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from broker.errors import InputError
 from broker.model.offer import Offer, Price
 from broker.model.place import ProviderName
+from providers.prices.parts import Key, Line, assembled
 from providers.prices.rows import Row, read_rows
 
 ANY_REGION = "*"
@@ -26,7 +26,6 @@ _COLUMNS = ("provider", "region", "machine_type", "usd_per_hour", "as_of")
 _CLOCK_TOLERANCE = timedelta(days=1)
 _DAY = timedelta(days=1)
 
-Key = tuple[ProviderName, str, str]
 Prices = dict[Key, Price]
 
 
@@ -115,17 +114,16 @@ def _listed() -> Prices:
 
 
 def _read(path: Path) -> Prices:
-    prices: Prices = {}
-    for key, price in read_rows(path, _COLUMNS, lambda row: _priced(row, path)):
-        if prices.setdefault(key, price) != price:
-            raise InputError(f"{path} prices {' '.join(key)} twice, differently", next_step="Keep one of the lines")
-    return prices
+    return assembled(read_rows(path, _COLUMNS, lambda row: _line(row, path)), path)
 
 
-def _priced(row: Row, path: Path) -> tuple[Key, Price]:
+def _line(row: Row, path: Path) -> Line:
     key = (_provider(row["provider"]), _stated(row, "region"), _stated(row, "machine_type"))
     price = Price(_usd(row["usd_per_hour"]), row.get("source") or path.name, _day(row["as_of"]))
-    return key, price
+    part, quantity = row.get("part", ""), row.get("quantity", "")
+    if quantity and not part:
+        raise ValueError("quantity is given, and no part that it is the quantity of")
+    return Line(key, price, part, _above_zero("quantity", quantity) if quantity else Decimal(1))
 
 
 def _provider(text: str) -> ProviderName:
@@ -143,13 +141,17 @@ def _stated(row: Row, column: str) -> str:
 
 def _usd(text: str) -> Decimal:
     """More than nothing: a price of 0 would make every offer look like a gift."""
+    return _above_zero("usd_per_hour", text)
+
+
+def _above_zero(column: str, text: str) -> Decimal:
     try:
-        usd = Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
-        usd = Decimal("NaN")
-    if not usd.is_finite() or usd <= 0:
-        raise ValueError(f"usd_per_hour is {text!r}, not a number above 0 such as 12.29")
-    return usd
+        number = Decimal("NaN")
+    if not number.is_finite() or number <= 0:
+        raise ValueError(f"{column} is {text!r}, not a number above 0 such as 12.29")
+    return number
 
 
 def _day(text: str) -> datetime:

@@ -1,11 +1,13 @@
 """What the report says of money when something about it is not known any more."""
 
 import csv
+from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from broker.clock import WallClock
 from providers.prices import table
 from tests.cli.conftest import Broker
 
@@ -42,3 +44,25 @@ def test_a_missing_price_makes_the_figures_incomplete_and_a_strict_report_fail(b
         assert broker("report", "-c", demo, "--format", how).code == 0
         strict = broker("report", "-c", demo, "--format", how, "--strict")
         assert (strict.code, "not complete" in strict.err) == (3, True)
+
+
+def test_the_parts_of_a_price_are_shown_wherever_it_decides(broker: Broker, demo: Path) -> None:
+    """The user knows host and GPUs apart; the file stands first, and what was bought costs the sum."""
+    file = demo.parent / "own.csv"
+    lines = ["provider,region,machine_type,usd_per_hour,source,as_of,part,quantity"]
+    today = f"{WallClock().now():%Y-%m-%d}"
+    lines += [f"gcp,*,a3-highgpu-8g,{usd},bill,{today},{part}" for usd, part in (("2.5", "host,1"), ("1.25", "H100,8"))]
+    file.write_text("\n".join(lines) + "\n")
+    demo.write_text(demo.read_text().replace('mode = "act"', 'mode = "act"\nprices = "own.csv"'))
+    shown = "host $2.50 + H100 $10.00"
+
+    listed = [line for line in broker("offers", "-c", demo).out.splitlines() if line.startswith("a3-highgpu-8g")]
+    plan = broker("plan", "-c", demo, "--pool", "h100", "--out", "p.json").out
+
+    assert listed and all("$12.50" in line and shown in line for line in listed)
+    assert "host $2.50/h + H100 $10.00/h" in plan
+    assert "host $2.50/h + H100 $10.00/h" in broker("report", "--plan", "p.json", "-c", demo).out
+    assert broker("apply", "p.json", "-c", demo, "--yes").code == 0
+    held = broker("status", "-c", demo, "--json").document["status"]["held"]
+    rates = {Decimal(each["usd_per_hour"]) / each["reservation"]["count"] for each in held}
+    assert rates == {Decimal("12.5")}
