@@ -90,25 +90,38 @@ def of_durations(jobs: Submitted, from_s: float) -> Accuracy:
 
 def duration_forecasts(jobs: Submitted) -> tuple[Array, Array]:
     """What would have been forecast at each submit, in seconds: (n, levels); and the group's finished jobs (n,)."""
-    known = rows(jobs)
+    boosted = _boosted(jobs)
     online = Expected()
     found = np.full((len(jobs.submit_s), len(LEVELS)), np.nan)
     finished = np.zeros(len(jobs.submit_s))
     done: dict[float, int] = {}
-    ends: list[tuple[float, int]] = []
-    trained_s = 0.0
+    ahead: list[tuple[float, bool, int]] = []  # starts before ends
     for at, now in enumerate(jobs.submit_s.tolist()):
-        while ends and ends[0][0] <= now:
-            end, job = heapq.heappop(ends)
-            online.finish(str(job), end)
-            done[jobs.group[job]] = done.get(jobs.group[job], 0) + 1
-        if now - trained_s >= RETRAIN_S:
-            online.model, trained_s = durations.train(jobs, known, now) or online.model, now
-        found[at] = online.submit(str(at), now, int(jobs.group[at]), int(jobs.gpus[at]), known[at])
+        while ahead and ahead[0][0] <= now:
+            time, ends, job = heapq.heappop(ahead)
+            if ends:
+                online.finish(str(job), time, time - float(jobs.start_s[job]))
+                done[jobs.group[job]] = done.get(jobs.group[job], 0) + 1
+            else:
+                online.start(str(job), time)
+        found[at] = online.submit(str(at), now, int(jobs.group[at]), int(jobs.gpus[at]), boosted[at])
         finished[at] = done.get(jobs.group[at], 0)
-        if np.isfinite(jobs.end_s[at]):
-            heapq.heappush(ends, (float(jobs.end_s[at]), at))
+        for time, ends in ((float(jobs.start_s[at]), False), (float(jobs.end_s[at]), True)):
+            if np.isfinite(time):
+                heapq.heappush(ahead, (time, ends, at))
     return found, finished
+
+
+def _boosted(jobs: Submitted) -> Array:
+    """What the model says of each job, retrained as time goes by, in seconds: (n, levels); NaN before there is one."""
+    known = rows(jobs)
+    found = np.full((len(jobs.submit_s), len(LEVELS)), np.nan)
+    for week in np.unique(jobs.submit_s // RETRAIN_S):
+        model = durations.train(jobs, known, week * RETRAIN_S)
+        if model:
+            now = jobs.submit_s // RETRAIN_S == week
+            found[now] = model.predict(known[now])
+    return found
 
 
 def _judge(

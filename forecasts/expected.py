@@ -6,11 +6,11 @@ weigh alike.
 """
 
 import heapq
+from math import expm1, isfinite, log1p
 
 import msgspec
 import numpy as np
 
-from forecasts.durations import DurationModel
 from forecasts.experts import Hedge
 from forecasts.quantiles import LEVELS, Array, in_order
 
@@ -32,45 +32,55 @@ class Open(msgspec.Struct, frozen=True):
 
     group: int
     gpus: int
-    start_s: float
     experts: Array
     final: Array
+    started: bool = False
 
 
 class Expected(msgspec.Struct, kw_only=True):
-    """Call `submit`, `finish` and `cancel` in order of time. It learns only from what had happened by then.
+    """Call `submit`, `start`, `finish` and `cancel` in order of time. It learns only from what had happened by then.
 
     Whether a job outlives a level is known when it ends or when it reaches that level, whichever is first: learning
     at that moment keeps the many short jobs, which end first, from being taken for all.
     """
 
     setting: Setting = msgspec.field(default_factory=Setting)
-    model: DurationModel | None = None
     shares: dict[int, Hedge] = msgspec.field(default_factory=dict)
     added: Array = msgspec.field(default_factory=lambda: np.zeros(len(LEVELS)))
     finished: dict[str, list[float]] = msgspec.field(default_factory=dict)
     live: dict[str, Open] = msgspec.field(default_factory=dict)
     due: list[tuple[float, str, int]] = msgspec.field(default_factory=list)
 
-    def submit(self, id: str, now_s: float, group: int, gpus: int, row: Array) -> Array:
-        """Quantiles of the duration in seconds (levels,), NaN where nothing like it was seen; `row` (columns,)."""
-        self._reach(now_s)
-        experts = np.stack([self._boosted(row), *(_rolling(seen) for seen in self._alike(group, gpus))])
+    def submit(self, id: str, now_s: float, group: int, gpus: int, boosted: Array) -> Array:
+        """Quantiles of the duration in seconds (levels,), NaN where nothing like it was seen.
+
+        `boosted` (levels,) is what the model says, in seconds, NaN where there is none.
+        """
+        self.reach(now_s)
+        experts = np.stack([np.log1p(boosted), *(_rolling(seen) for seen in self._alike(group, gpus))])
         final = in_order(np.maximum(self._shares(group).mix(experts) + self.added, 0.0))
-        self.live[id] = Open(group, gpus, now_s, experts, final)
-        for level, log_s in enumerate(final.tolist()):
-            if np.isfinite(log_s):
-                heapq.heappush(self.due, (now_s + float(np.expm1(log_s)), id, level))
+        self.live[id] = Open(group, gpus, experts, final)
         seconds: Array = np.expm1(final)
         return seconds
 
-    def finish(self, id: str, now_s: float) -> None:
+    def start(self, id: str, now_s: float) -> None:
+        """It begins to run: its levels lie ahead."""
+        job = self.live.get(id)
+        if job is None or job.started:
+            return
+        self.live[id] = msgspec.structs.replace(job, started=True)
+        for level, log_s in enumerate(job.final.tolist()):
+            if isfinite(log_s):
+                heapq.heappush(self.due, (now_s + expm1(log_s), id, level))
+
+    def finish(self, id: str, now_s: float, duration_s: float) -> None:
         """The job ended by itself. One that was never forecast is passed over."""
-        self._reach(now_s)
+        self.start(id, now_s - duration_s)
+        self.reach(now_s)
         job = self.live.pop(id, None)
         if job is None:
             return
-        log_s = float(np.log1p(now_s - job.start_s))
+        log_s = log1p(max(duration_s, 0.0))
         self._correct(job.final > log_s, met=True)
         self._shares(job.group).learn(job.experts, log_s)
         for key, window in self._keys(job.group, job.gpus):
@@ -78,10 +88,10 @@ class Expected(msgspec.Struct, kw_only=True):
 
     def cancel(self, id: str, now_s: float) -> None:
         """The job was stopped from outside: how long it would have run is not known, and nothing is learned."""
-        self._reach(now_s)
+        self.reach(now_s)
         self.live.pop(id, None)
 
-    def _reach(self, now_s: float) -> None:
+    def reach(self, now_s: float) -> None:
         """Jobs that have outlived a level of their forecast by now."""
         while self.due and self.due[0][0] < now_s:
             _, id, level = heapq.heappop(self.due)
@@ -90,12 +100,6 @@ class Expected(msgspec.Struct, kw_only=True):
 
     def _correct(self, levels: Array, *, met: bool) -> None:
         self.added = self.added + self.setting.pace * levels * (np.asarray(LEVELS) - met)
-
-    def _boosted(self, row: Array) -> Array:
-        if self.model is None:
-            return np.full(len(LEVELS), np.nan)
-        log_seconds: Array = np.log1p(self.model.predict(row[None, :])[0])
-        return log_seconds
 
     def _alike(self, group: int, gpus: int) -> list[list[float]]:
         return [self.finished.get(key, []) for key, _ in self._keys(group, gpus)]

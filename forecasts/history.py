@@ -5,7 +5,8 @@ finished, and its duration as known, from its end on; those that still run at a 
 """
 
 import heapq
-from collections import deque
+from bisect import bisect_right
+from math import log1p, log2, nan
 
 import msgspec
 import numpy as np
@@ -13,8 +14,8 @@ import numpy as np
 from forecasts.quantiles import Array
 
 HOUR_S = 3600.0
-LAST = 200
-"""How many of a group's latest finished jobs are kept."""
+RECENT = 64
+"""How many of a group's latest submits are kept."""
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,17 +38,20 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
         return np.where(np.isfinite(self.end_s), self.end_s - self.start_s, np.nan)
 
 
-class _Group:
+class Group(msgspec.Struct, kw_only=True):
     """Running figures of the logarithms of the durations of like jobs that have finished, latest weighted most."""
 
-    __slots__ = ("fast", "finished", "last", "live", "slow", "spread", "submits")
+    finished: int = 0
+    fast: float = 0.0
+    slow: float = 0.0
+    last: float = 0.0
+    spread: float = 0.0
+    submits: list[float] = []
+    live: dict[str, float] = {}
 
-    def __init__(self) -> None:
-        self.finished = 0
-        self.fast = self.slow = self.last = np.nan
-        self.spread = 0.0
-        self.submits: deque[float] = deque(maxlen=64)
-        self.live: dict[int, float] = {}
+    def submit(self, id: str, now_s: float) -> None:
+        self.submits = [*self.submits[-RECENT + 1 :], now_s]
+        self.live[id] = now_s
 
     def finish(self, log_duration: float) -> None:
         if self.finished == 0:
@@ -58,17 +62,54 @@ class _Group:
         self.last = log_duration
         self.finished += 1
 
-    def row(self, now: float) -> list[float]:
-        since = np.log1p(now - self.submits[-1]) if self.submits else np.nan
-        recent = sum(1 for at in self.submits if at > now - HOUR_S)
-        youngest = oldest = np.nan
-        if self.live:
-            starts = self.live.values()
-            youngest, oldest = np.log1p(now - max(starts)), np.log1p(now - min(starts))
+    def row(self, now_s: float) -> list[float]:
+        since = log1p(now_s - self.submits[-1]) if self.submits else nan
+        recent = len(self.submits) - bisect_right(self.submits, now_s - HOUR_S)
+        youngest = oldest = nan
+        if self.live:  # in order of submit
+            youngest = log1p(now_s - next(reversed(self.live.values())))
+            oldest = log1p(now_s - next(iter(self.live.values())))
+        seen = (self.fast, self.slow, self.last) if self.finished else (nan, nan, nan)
         return [
-            self.fast, self.slow, self.last, self.spread, np.log1p(self.finished),
+            *seen, self.spread, log1p(self.finished),
             since, float(recent), float(len(self.live)), youngest, oldest,
         ]  # fmt: skip
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A job at its submit, which is at `now_s`; `time_limit_s` NaN: none."""
+
+    id: str
+    now_s: float
+    group: int
+    gpus: int
+    time_limit_s: float = nan
+
+
+class Alike(msgspec.Struct, kw_only=True):
+    """What is known of each group of jobs, and of each at each number of GPUs, kept up to now."""
+
+    groups: dict[str, Group] = {}
+
+    def submit(self, job: Arrival) -> list[float]:
+        """What was known of the job's like when it came: (COLUMNS,)."""
+        alike = [self.groups.setdefault(key, Group()) for key in _keys(job.group, job.gpus)]
+        row = [*_own(job), *(figure for group in alike for figure in group.row(job.now_s))]
+        for group in alike:
+            group.submit(job.id, job.now_s)
+        return row
+
+    def finish(self, id: str, group: int, gpus: int, duration_s: float) -> None:
+        """It ended by itself. One that was not submitted here counts too."""
+        self.leave(id, group, gpus)
+        for key in _keys(group, gpus):
+            self.groups.setdefault(key, Group()).finish(log1p(max(duration_s, 0.0)))
+
+    def leave(self, id: str, group: int, gpus: int) -> None:
+        """It is gone, and how long it would have run is not known."""
+        for key in _keys(group, gpus):
+            if key in self.groups:
+                self.groups[key].live.pop(id, None)
 
 
 COLUMNS = 6 + 3 * 10
@@ -78,35 +119,28 @@ GROUP_COLUMN = 0
 def rows(jobs: Submitted) -> Array:
     """(n, COLUMNS): the job's own figures, then those of its group, of group and GPUs, and of everybody."""
     found = np.empty((len(jobs.submit_s), COLUMNS))
-    groups: dict[object, _Group] = {}
+    alike = Alike()
     ends: list[tuple[float, int]] = []
-    for at, now in enumerate(jobs.submit_s.tolist()):
+    arrivals = zip(*(column.tolist() for column in _at_submit(jobs)), strict=True)
+    for at, (now, group, gpus, limit) in enumerate(arrivals):
         while ends and ends[0][0] <= now:
-            _end(heapq.heappop(ends)[1], jobs, groups)
-        alike = [groups.setdefault(key, _Group()) for key in _keys(at, jobs)]
-        found[at, :6] = _own(at, jobs)
-        found[at, 6:] = [figure for group in alike for figure in group.row(now)]
-        for group in alike:
-            group.submits.append(now)
-            group.live[at] = now
+            end, done = heapq.heappop(ends)
+            alike.finish(str(done), int(jobs.group[done]), int(jobs.gpus[done]), end - float(jobs.start_s[done]))
+        job = Arrival(id=str(at), now_s=now, group=int(group), gpus=int(gpus), time_limit_s=limit)
+        found[at] = alike.submit(job)
         if np.isfinite(jobs.end_s[at]):
             heapq.heappush(ends, (float(jobs.end_s[at]), at))
     return found
 
 
-def _keys(at: int, jobs: Submitted) -> tuple[object, object, object]:
-    group = int(jobs.group[at])
-    return group, (group, int(jobs.gpus[at])), "all"
+def _at_submit(jobs: Submitted) -> tuple[Array, ...]:
+    return jobs.submit_s, jobs.group, jobs.gpus, jobs.time_limit_s
 
 
-def _end(at: int, jobs: Submitted, groups: dict[object, _Group]) -> None:
-    log_duration = float(np.log1p(jobs.end_s[at] - jobs.start_s[at]))
-    for key in _keys(at, jobs):
-        groups[key].live.pop(at, None)
-        groups[key].finish(log_duration)
+def _keys(group: int, gpus: int) -> tuple[str, str, str]:
+    return f"{group}", f"{group}/{gpus}", "all"
 
 
-def _own(at: int, jobs: Submitted) -> list[float]:
-    now = float(jobs.submit_s[at])
-    group, gpus, limit = float(jobs.group[at]), float(jobs.gpus[at]), float(jobs.time_limit_s[at])
-    return [group, np.log2(gpus), now / HOUR_S % 24, now // 86400 % 7, np.log1p(limit), float(gpus % 8 == 0)]
+def _own(job: Arrival) -> list[float]:
+    now, gpus = job.now_s, job.gpus
+    return [float(job.group), log2(gpus), now / HOUR_S % 24, now // 86400 % 7, log1p(job.time_limit_s), float(gpus % 8 == 0)]

@@ -98,12 +98,29 @@ def test_what_happens_later_changes_no_forecast() -> None:
 
 def test_a_job_stopped_from_outside_teaches_nothing() -> None:
     online = Expected()
-    row = np.zeros(36)
+    silent = np.full(len(LEVELS), np.nan)
     for number in range(5):
-        online.submit(str(number), float(number), 0, 1, row)
-        online.finish(str(number), number + 0.5)
+        online.submit(str(number), float(number), 0, 1, silent)
+        online.finish(str(number), number + 0.5, 0.5)
     before = dump(online.finished)
-    online.submit("stopped", 10.0, 0, 1, row)
+    online.submit("stopped", 10.0, 0, 1, silent)
+    online.start("stopped", 10.0)
     online.cancel("stopped", 11.0)
     assert dump(online.finished) == before
     assert not online.live
+
+
+def test_waiting_is_not_running() -> None:
+    at_once = some_jobs(7, count=1200)
+    waited = Submitted(
+        submit_s=at_once.submit_s,
+        start_s=at_once.start_s + 3 * DAY,
+        end_s=at_once.end_s + 3 * DAY,
+        gpus=at_once.gpus,
+        group=at_once.group,
+        time_limit_s=at_once.time_limit_s,
+    )
+    said, _ = duration_forecasts(waited)
+    late = waited.submit_s > 20 * DAY
+    assert np.nanmedian(said[late, LEVELS.index(0.5)]) < 1 * DAY
+    assert abs(np.mean(waited.duration_s[late] <= said[late, LEVELS.index(0.5)]) - 0.5) < 0.1
