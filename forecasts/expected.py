@@ -63,6 +63,17 @@ class Expected(msgspec.Struct, kw_only=True):
         seconds: Array = np.expm1(final)
         return seconds
 
+    def quantiles(self, groups: Array, gpus: Array, boosted: Array) -> Array:
+        """Of many jobs at once, in seconds, (n, levels): what `submit` would say now, and nothing is remembered."""
+        found = np.empty_like(boosted)
+        kinds, kind = np.unique(np.stack([groups, gpus], axis=1), axis=0, return_inverse=True)
+        for number, (group, size) in enumerate(kinds.astype(int).tolist()):
+            here = np.flatnonzero(kind.ravel() == number)
+            rolling = [np.tile(_rolling(seen), (len(here), 1)) for seen in self._alike(group, size)]
+            mixed = self._shares(group).mix_many(np.stack([np.log1p(boosted[here]), *rolling]))
+            found[here] = np.expm1(in_order(np.maximum(mixed + self.added, 0.0)))
+        return found
+
     def start(self, id: str, now_s: float) -> None:
         """It begins to run: its levels lie ahead."""
         job = self.live.get(id)

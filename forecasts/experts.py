@@ -29,12 +29,16 @@ class Hedge(msgspec.Struct, kw_only=True):
 
     def mix(self, forecasts: Array) -> Array:
         """Shape (experts, levels) -> (levels,); an expert with any value that is not finite is left out."""
-        present: Array = np.asarray(np.isfinite(forecasts).all(axis=1))
-        shares = self.shares * present[:, None]
+        return self.mix_many(forecasts[:, None])[0]
+
+    def mix_many(self, forecasts: Array) -> Array:
+        """Shape (experts, n, levels) -> (n, levels), each of n as `mix` does it; NaN where no expert speaks."""
+        present: Array = np.isfinite(forecasts).all(axis=2, keepdims=True)
+        shares = self.shares[:, None] * present
         total = shares.sum(axis=0)
-        if not present.any() or (total <= 0).any():
-            return np.full(forecasts.shape[1], np.nan)
-        return in_order((np.where(present[:, None], forecasts, 0.0) * shares).sum(axis=0) / total)
+        mixed = (np.where(present, forecasts, 0.0) * shares).sum(axis=0)
+        said = (total > 0).all(axis=1, keepdims=True)
+        return in_order(np.where(said, mixed / np.where(total > 0, total, 1.0), np.nan))
 
     def learn(self, forecasts: Array, actual: float, levels: tuple[float, ...] = LEVELS) -> None:
         """Move the shares by how each expert did; one that gave no number does as badly as the worst."""

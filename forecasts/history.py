@@ -143,4 +143,11 @@ def _keys(group: int, gpus: int) -> tuple[str, str, str]:
 
 def _own(job: Arrival) -> list[float]:
     now, gpus = job.now_s, job.gpus
-    return [float(job.group), log2(gpus), now / HOUR_S % 24, now // 86400 % 7, log1p(job.time_limit_s), float(gpus % 8 == 0)]
+    return [
+        float(job.group),
+        log2(gpus),
+        now / HOUR_S % 24,
+        now // 86400 % 7,
+        log1p(job.time_limit_s),
+        float(gpus % 8 == 0),
+    ]

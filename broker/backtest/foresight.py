@@ -17,10 +17,12 @@ class Foresight:
     """Called as advice and then as capacity rule, each hour: what is live teaches, then says how far demand may rise.
 
     Holds max(claims, `share` x (running + queued)) and that rise, beyond claims at most `most`; `first` until a rise
-    has been seen.
+    has been seen. With `dues`, how far claims may rise is forecast apart, and each is covered by itself: what is owed
+    has to be there, what merely waits can wait an hour.
     """
 
     rises: RiseForecast
+    dues: RiseForecast | None = None
     hold: Advise | None
     first: int
     most: int
@@ -46,11 +48,17 @@ class Foresight:
 
     def goal(self, hour: Hour) -> int:
         """GPUs to hold from now on."""
-        level = max(hour.claims, round(self.share * hour.demand))
-        peak = max(level, round(self.share * hour.peak))
-        self.rises.see(level, peak, self.known, round(hour.at / HOUR_S))
-        rise = self.rises.expected()
-        if rise is None:
+        level, peak = round(self.share * hour.demand), round(self.share * hour.peak)
+        if self.dues is None:
+            level = max(hour.claims, level)
+        wanted = self._covered(self.rises, level, max(level, peak), hour)
+        due = self._covered(self.dues, hour.claims, hour.claims_peak, hour) if self.dues else 0.0
+        if wanted is None or due is None:
             return self.first
-        rise = self.error(rise, len(self.rises.levels))
-        return max(hour.claims, min(self.most, int(np.ceil(level + rise))))
+        return max(hour.claims, min(self.most, int(np.ceil(max(wanted, due)))))
+
+    def _covered(self, rises: RiseForecast, level: int, peak: int, hour: Hour) -> float | None:
+        """`level` and the rise to be expected; None before any was seen."""
+        rises.see(level, peak, self.known, round(hour.at / HOUR_S))
+        rise = rises.expected()
+        return None if rise is None else level + self.error(rise, len(rises.levels))

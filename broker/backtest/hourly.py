@@ -19,7 +19,9 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What is known at a decision; `peak` is the largest of claims and demand since the last one."""
+    """What is known at a decision; `peak` is the largest of claims and demand since the last one, `claims_peak` of
+    claims alone.
+    """
 
     at: float
     claims: int
@@ -27,6 +29,7 @@ class Hour:
     peak: int
     capacity: int
     submitted: int
+    claims_peak: int = 0
 
 
 class CapacityRule(Protocol):
@@ -182,7 +185,9 @@ class _Play:
             peak=int(pool["peak"]),
             capacity=int(pool["goal"]),
             submitted=int(self.world.position[0]["submitted"]),
+            claims_peak=int(pool["claims_peak"]),
         )
+        pool["claims_peak"] = hour.claims
         pool["peak"] = max(hour.claims, hour.demand)
         held_s = float(pool["held_s"]) + (at - float(pool["now"])) * int(pool["capacity"])
         self.curve.append((at, held_s))

@@ -19,6 +19,7 @@ class NaivePool:
     claimed: int = 0
     demand: int = 0
     peak: int = 0
+    claims_peak: int = 0
     hold: int = 0
     head: int = 0  # first job that has not started
     now: float = 0.0

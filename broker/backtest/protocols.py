@@ -39,7 +39,8 @@ class Knobs:
     learned_hold: bool = True
     term_s: float = 0.0  # what is bought is kept so long
     forecast: str = "rolling"
-    durations: str = "none"  # what ranks loans: none, known, submit
+    durations: str = "none"  # what ranks loans and tells quick jobs: none, learned, known, submit
+    claims_quantile: float | None = None  # learned: of the rises of claims, covered apart from those of demand
     wrong_by: float = 1.0  # forecasts are too high or too low by this factor, at random
 
 
@@ -111,6 +112,8 @@ def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
     typical, quick = _durations(case, knobs, setting.seed)
     advise: Advise | None = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    if knobs.durations == "learned":
+        advise = _learned_durations(case, advise, setting.seed)
     rule: CapacityRule
     if knobs.forecast == "learned":
         advise = rule = _foresight(case, knobs, advise, setting.seed)
@@ -125,10 +128,24 @@ def _foresight(case: Case, knobs: Knobs, hold: Advise | None, seed: int) -> "For
     from broker.backtest.foresight import Foresight
     from forecasts import rises
 
-    said = rises.RiseForecast.new(rises.Setting(quantile=knobs.quantile, hours=knobs.hours))
+    def forecast(quantile: float) -> rises.RiseForecast:
+        return rises.RiseForecast.new(rises.Setting(quantile=quantile, hours=knobs.hours))
+
     return Foresight(
-        rises=said, hold=hold, first=case.total, most=case.total, share=knobs.share, error=Error(knobs.wrong_by, seed)
+        rises=forecast(knobs.quantile),
+        dues=None if knobs.claims_quantile is None else forecast(knobs.claims_quantile),
+        hold=hold,
+        first=case.total,
+        most=case.total,
+        share=knobs.share,
+        error=Error(knobs.wrong_by, seed),
     )
+
+
+def _learned_durations(case: Case, hold: Advise | None, seed: int) -> Advise:
+    from broker.backtest.running_times import LearnedDurations
+
+    return LearnedDurations(case.trace, hold, seed)
 
 
 def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floats | None]:

@@ -108,6 +108,7 @@ class Pool:
     short: int = 0  # by how much G exceeds capacity
     demand: int = 0  # GPUs of unfinished jobs, running or not
     peak: int = 0  # largest of claims and demand since it was last read
+    claims_peak: int = 0  # largest of the claims since it was last read
     late_at: float = NEVER  # when the next waiting owed job has used up its credit
     now: float = 0.0
     # rules

@@ -186,6 +186,7 @@ def decide(s: State, now: float) -> None:
     if spare(s) > 0 or s.pool[0].extra > 0:
         lend(s, now)
     give_back(s)
+    s.pool[0].claims_peak = max(s.pool[0].claims_peak, s.pool[0].claimed)
     s.pool[0].peak = max(s.pool[0].peak, s.pool[0].claimed, s.pool[0].demand)
 
 

@@ -37,7 +37,11 @@ def run(trace: Trace, shares: np.ndarray, knobs: Knobs) -> Outcome:
     return run_moving(case_of(trace, shares), Setting(), knobs)
 
 
-@pytest.mark.parametrize("knobs", [Knobs(), LEARNED], ids=["rolling", "learned"])
+@pytest.mark.parametrize(
+    "knobs",
+    [Knobs(), LEARNED, Knobs(durations="learned"), replace(LEARNED, durations="learned")],
+    ids=["rolling", "learned", "learned durations", "all learned"],
+)
 def test_another_future_changes_no_decision(trace: Trace, knobs: Knobs) -> None:
     shares = case_shares(trace)
     first = run(trace, shares, knobs)
