@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from forecasts.experts import Hedge
+from forecasts.history import Submitted
 from forecasts.quantiles import LEVELS, Array, in_order
 
 WINDOWS: tuple[int, ...] = (200, 50, 1000)
@@ -125,6 +126,27 @@ class Expected(msgspec.Struct, kw_only=True):
             rate, switch = self.setting.rate, self.setting.switch
             self.shares[group] = Hedge.among(1 + len(WINDOWS), rate=rate, switch=switch)
         return self.shares[group]
+
+
+def teach(online: Expected, jobs: Submitted, boosted: Array) -> Array:
+    """All jobs up to the last submit, in order of time: what was forecast at each submit, in seconds (n, levels).
+
+    `boosted` (n, levels) is what the model said then.
+    """
+    found = np.full((len(jobs.submit_s), len(LEVELS)), np.nan)
+    ahead: list[tuple[float, bool, int]] = []  # starts before ends
+    for at, now in enumerate(jobs.submit_s.tolist()):
+        while ahead and ahead[0][0] <= now:
+            time, ends, job = heapq.heappop(ahead)
+            if ends:
+                online.finish(str(job), time, time - float(jobs.start_s[job]))
+            else:
+                online.start(str(job), time)
+        found[at] = online.submit(str(at), now, int(jobs.group[at]), int(jobs.gpus[at]), boosted[at])
+        for time, ends in ((float(jobs.start_s[at]), False), (float(jobs.end_s[at]), True)):
+            if isfinite(time):
+                heapq.heappush(ahead, (time, ends, at))
+    return found
 
 
 def _rolling(log_seconds: list[float]) -> Array:

@@ -29,11 +29,12 @@ class Hedge(msgspec.Struct, kw_only=True):
 
     def mix(self, forecasts: Array) -> Array:
         """Shape (experts, levels) -> (levels,); an expert with any value that is not finite is left out."""
-        return self.mix_many(forecasts[:, None])[0]
+        mixed: Array = self.mix_many(forecasts[:, None])[0]
+        return mixed
 
     def mix_many(self, forecasts: Array) -> Array:
         """Shape (experts, n, levels) -> (n, levels), each of n as `mix` does it; NaN where no expert speaks."""
-        present: Array = np.isfinite(forecasts).all(axis=2, keepdims=True)
+        present: Array = np.asarray(np.isfinite(forecasts).all(axis=2, keepdims=True))
         shares = self.shares[:, None] * present
         total = shares.sum(axis=0)
         mixed = (np.where(present, forecasts, 0.0) * shares).sum(axis=0)

@@ -6,7 +6,7 @@ finished, and its duration as known, from its end on; those that still run at a 
 
 import heapq
 from bisect import bisect_right
-from math import log1p, log2, nan
+from math import inf, log1p, log2, nan
 
 import msgspec
 import numpy as np
@@ -90,13 +90,15 @@ class Alike(msgspec.Struct, kw_only=True):
     """What is known of each group of jobs, and of each at each number of GPUs, kept up to now."""
 
     groups: dict[str, Group] = {}
+    at_s: float = 0.0
 
     def submit(self, job: Arrival) -> list[float]:
-        """What was known of the job's like when it came: (COLUMNS,)."""
+        """What was known of the job's like when it came: (COLUMNS,). One that is told late counts as coming now."""
+        self.at_s = max(self.at_s, job.now_s)
         alike = [self.groups.setdefault(key, Group()) for key in _keys(job.group, job.gpus)]
-        row = [*_own(job), *(figure for group in alike for figure in group.row(job.now_s))]
+        row = [*_own(job), *(figure for group in alike for figure in group.row(self.at_s))]
         for group in alike:
-            group.submit(job.id, job.now_s)
+            group.submit(job.id, self.at_s)
         return row
 
     def finish(self, id: str, group: int, gpus: int, duration_s: float) -> None:
@@ -118,19 +120,30 @@ GROUP_COLUMN = 0
 
 def rows(jobs: Submitted) -> Array:
     """(n, COLUMNS): the job's own figures, then those of its group, of group and GPUs, and of everybody."""
+    return follow(jobs)[0]
+
+
+def follow(jobs: Submitted, until_s: float = -inf) -> tuple[Array, Alike]:
+    """The rows, and what is known of everybody at the last submit, or at `until_s` if that is later."""
     found = np.empty((len(jobs.submit_s), COLUMNS))
     alike = Alike()
     ends: list[tuple[float, int]] = []
     arrivals = zip(*(column.tolist() for column in _at_submit(jobs)), strict=True)
     for at, (now, group, gpus, limit) in enumerate(arrivals):
-        while ends and ends[0][0] <= now:
-            end, done = heapq.heappop(ends)
-            alike.finish(str(done), int(jobs.group[done]), int(jobs.gpus[done]), end - float(jobs.start_s[done]))
+        _finish(alike, jobs, ends, now)
         job = Arrival(id=str(at), now_s=now, group=int(group), gpus=int(gpus), time_limit_s=limit)
         found[at] = alike.submit(job)
         if np.isfinite(jobs.end_s[at]):
             heapq.heappush(ends, (float(jobs.end_s[at]), at))
-    return found
+    _finish(alike, jobs, ends, until_s)
+    return found, alike
+
+
+def _finish(alike: Alike, jobs: Submitted, ends: list[tuple[float, int]], now_s: float) -> None:
+    """All that have ended by now."""
+    while ends and ends[0][0] <= now_s:
+        end, done = heapq.heappop(ends)
+        alike.finish(str(done), int(jobs.group[done]), int(jobs.gpus[done]), end - float(jobs.start_s[done]))
 
 
 def _at_submit(jobs: Submitted) -> tuple[Array, ...]:

@@ -48,12 +48,15 @@ LEARNED = Knobs(forecast="learned", quantile=0.98, hours=2, share=0.85)
 """Defaults for learned forecasts, which need to look no further than until the next order can arrive."""
 
 
-def knobs_of(forecast: str, **given: float | None) -> Knobs:
+def knobs_of(forecast: str, durations: str = "none", **given: float | None) -> Knobs:
     """The defaults of that forecast, with what is given instead."""
+    if durations not in ("none", "learned"):
+        raise UsageError(f"no durations are named {durations!r}", next_step="Choose none or learned")
     if forecast not in ("rolling", "learned"):
         raise UsageError(f"no forecast is named {forecast!r}", next_step="Choose rolling or learned")
     changed = {name: value for name, value in given.items() if value is not None}
-    return replace(LEARNED if forecast == "learned" else Knobs(), **changed)  # type: ignore[arg-type]
+    defaults = LEARNED if forecast == "learned" else Knobs()
+    return replace(defaults, durations=durations, **changed)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,9 +162,12 @@ def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floa
     return (case.trace.submit_s if knobs.durations == "submit" else None), None
 
 
-def run_fixed(case: Case, setting: Setting, alpha: float = 0.001) -> Outcome:
+def run_fixed(case: Case, setting: Setting, alpha: float = 0.001, durations: str = "none") -> Outcome:
     """SIA with all that is promised held."""
-    return replay_sia(case.trace, case.entitlements, case.total, setting, None, learned(case, setting.rules, alpha))
+    advise: Advise = learned(case, setting.rules, alpha)
+    if durations == "learned":
+        advise = _learned_durations(case, advise, setting.seed)
+    return replay_sia(case.trace, case.entitlements, case.total, setting, None, advise)
 
 
 def run_adaptive_naive(case: Case, setting: Setting, knobs: Knobs) -> Outcome:

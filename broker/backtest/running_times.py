@@ -41,9 +41,10 @@ class LearnedDurations:
         self._submitted = self._told = 0
 
     def __call__(self, state: Any, hour: Hour) -> None:
-        self._follow(state.jobs, hour)
-        self._train(hour.at)
-        self._foretell(state.jobs, hour)
+        if self._told < len(self._trace):
+            self._follow(state.jobs, hour)
+            self._train(hour.at)
+            self._foretell(state.jobs, hour)
         if self._then is not None:
             self._then(state, hour)
 

@@ -32,6 +32,9 @@ Failure = Annotated[
     float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
 ]
 Elastic = Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")]
+Durations = Annotated[
+    str, typer.Option("--durations", help="none or learned: what ranks loans and tells whom a wait would hurt.")
+]
 Forecast = Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")]
 Quantile = Annotated[
     float | None,
@@ -85,6 +88,7 @@ def _backtest(
     failure: Failure = 0.0,
     elastic: Elastic = 1,
     forecast: Forecast = "rolling",
+    durations: Durations = "none",
     quantile: Quantile = None,
     horizon: Horizon = None,
     days: Days = 7.0,
@@ -130,6 +134,7 @@ def _backtest(
         jobs=jobs,
         knobs=knobs_of(
             forecast,
+            durations,
             quantile=quantile_to_hold(*insurance) if insurance else quantile,
             hours=horizon,
             days=days,

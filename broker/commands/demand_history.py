@@ -52,7 +52,7 @@ def past(jobs: Sequence[Job], told: datetime) -> Past:
         as_of=origin + timedelta(hours=hours - 1),
         series=series(demand, hours, weekday_of_start=origin.weekday()),
         last_end=max((job.end for job in usable if job.end is not None), default=None),
-        submitted=_submitted([job for job in usable if job.start is not None], origin),
+        submitted=submitted([job for job in usable if job.start is not None], origin)[0],
     )
 
 
@@ -60,11 +60,12 @@ def _seconds(at: datetime | None, origin: datetime) -> float:
     return float("inf") if at is None else (at - origin).total_seconds()
 
 
-def _submitted(jobs: Sequence[Job], origin: datetime) -> Submitted:
+def submitted(jobs: Sequence[Job], origin: datetime) -> tuple[Submitted, dict[str, int]]:
+    """Jobs that have started, in order of submit, in seconds from `origin`; and the numbers of their groups."""
     groups: dict[str, int] = {}
     limits = [float("nan") if job.time_limit_s is None else float(job.time_limit_s) for job in jobs]
     start_s = np.array([_seconds(job.start, origin) for job in jobs])
-    return Submitted(
+    columns = Submitted(
         submit_s=np.array([_seconds(job.submit, origin) for job in jobs]),
         start_s=start_s,
         end_s=np.maximum(np.array([_seconds(job.end, origin) for job in jobs]), start_s),
@@ -72,6 +73,7 @@ def _submitted(jobs: Sequence[Job], origin: datetime) -> Submitted:
         group=np.array([float(groups.setdefault(job.user or job.tenant, len(groups))) for job in jobs]),
         time_limit_s=np.array(limits),
     )
+    return columns, groups
 
 
 def cold(past: Past) -> tuple[str, ...]:

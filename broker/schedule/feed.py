@@ -8,6 +8,7 @@ from functools import partial
 from broker.config import ScheduleSettings
 from broker.model.job import Job, JobState
 from broker.schedule import habits
+from broker.schedule.foretold import Foretell, Foretold
 from broker.schedule.memory import Habit, Known, PoolMemory
 from broker.schedule.promises import EVERYBODY
 from broker.sia import following
@@ -31,6 +32,7 @@ class Feed:
         settings: ScheduleSettings,
         seconds: Callable[[datetime], float],
         span: tuple[float, float],
+        foretell: Foretell,
     ) -> None:
         self._memory = memory
         self._machine = memory.machine
@@ -38,6 +40,8 @@ class Feed:
         self._seconds = seconds
         self._last, self._now = span
         self._lending = bool(memory.hold.history)
+        self._foretell = foretell
+        self._foretold: dict[str, Foretold | None] = {}
 
     def tell(self, jobs: Mapping[str, Job], over: Mapping[str, Job]) -> None:
         """`jobs` want or hold slots; `over` are those whose end is told. Doubtful ones are in neither, and are kept."""
@@ -45,6 +49,7 @@ class Feed:
             (self._end_time(key, over), 0, key, partial(self._end, key, over.get(key))) for key in self._gone(jobs)
         ]
         fresh = [key for key in jobs if key not in self._memory.known]
+        self._foretold = dict(zip(fresh, self._foretell([jobs[key] for key in fresh]), strict=True))
         events += [(*self._turn(jobs[key]), key, partial(self._submit, key, jobs[key])) for key in fresh]
         for _, _, _, happen in sorted(events, key=lambda event: event[:2]):
             happen()
@@ -97,7 +102,7 @@ class Feed:
         self._memory.names += 1
         name = key if key not in self._machine.known else f"{key}#{self._memory.names}"
         tenant = job.tenant if job.tenant in self._machine.tenants else EVERYBODY
-        typical = habits.typical_s(habit, job.gpus)
+        quick, typical = self._duration(key, habit, job.gpus)
         self._memory.known[key] = Known(name=name, kind=kind, gpus=job.gpus)
         request = Request(
             id=name,
@@ -106,10 +111,19 @@ class Feed:
             preemptible=self._can_stop(job),
             reclaim_s=min(habits.reclaim_s(habit, self._settings), self._settings.reclaim.total_seconds()),
             restore_s=habits.restore_s(habit, self._settings),
-            quick_s=habits.quick_s(habit, job.gpus),
+            quick_s=quick,
             typical_s=NEVER if typical is None else typical,
         )
         self._machine.submit(self._within(job.requeued or job.submit), request)
+
+    def _duration(self, key: str, habit: Habit, gpus: int) -> tuple[float, float | None]:
+        """Quick and typical, in seconds: what was learned of the user, else what was seen of the class, else what was
+        learned of everybody.
+        """
+        told, seen = self._foretold.get(key), habits.typical_s(habit, gpus)
+        if told is None or (seen is not None and not told.known):
+            return habits.quick_s(habit, gpus), seen
+        return told.quick_s, told.typical_s
 
     def _can_stop(self, job: Job) -> bool:
         patterns = self._settings.preemptible_queues

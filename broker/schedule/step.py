@@ -15,6 +15,7 @@ from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import feeds, outdated
 from broker.schedule import answer
 from broker.schedule.feed import Feed
+from broker.schedule.foretold import Foretell, nothing
 from broker.schedule.memory import Memory, Order, PoolMemory
 from broker.schedule.orders import PoolSchedule, Schedule
 from broker.schedule.promises import Slots, slots_of, terms_of
@@ -47,8 +48,16 @@ def begin(now: datetime, *, taught: bool = False) -> Memory:
     return Memory(since=now, at=now, taught=taught)
 
 
-def look(memory: Memory, seen: Seen, policy: Policy, settings: ScheduleSettings, pools: Sequence[str] = ()) -> Schedule:
-    """Decides for every pool, or those named, whose queue is known. The memory is brought up to this look.
+def look(
+    memory: Memory,
+    seen: Seen,
+    policy: Policy,
+    settings: ScheduleSettings,
+    pools: Sequence[str] = (),
+    foretell: Foretell = nothing,
+) -> Schedule:
+    """Decides for every pool, or those named, whose queue is known. The memory is brought up to this look. `foretell`
+    says how long jobs that have come will run.
 
     A clock that has gone back stands still: no time passes until it has caught up.
     """
@@ -67,7 +76,7 @@ def look(memory: Memory, seen: Seen, policy: Policy, settings: ScheduleSettings,
             found.append(PoolSchedule(pool=pool.name, undecided=doubt))
         else:
             slots = slots_of(pool, policy, seen.reservations, now)
-            pool_look = _PoolLook(memory, pool, policy, settings, now)
+            pool_look = _PoolLook(memory, pool, policy, settings, now, foretell)
             made = pool_look.schedule(jobs[pool.name], over, slots, seen.held_at)
             found.append(msgspec.structs.replace(made, notes=(*made.notes, *_empty_promises(pool, seen))))
     memory.at = now
@@ -121,7 +130,16 @@ def _empty_promises(pool: Pool, seen: Seen) -> tuple[str, ...]:
 
 
 class _PoolLook:
-    def __init__(self, memory: Memory, pool: Pool, policy: Policy, settings: ScheduleSettings, now: datetime) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        pool: Pool,
+        policy: Policy,
+        settings: ScheduleSettings,
+        now: datetime,
+        foretell: Foretell,
+    ) -> None:
+        self._foretell = foretell
         self._memory = memory
         self._pool = pool
         self._policy = policy
@@ -141,7 +159,7 @@ class _PoolLook:
         self._promises(memory.machine, terms)
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
-        feed = Feed(memory, self._settings, self._seconds, span)
+        feed = Feed(memory, self._settings, self._seconds, span, self._foretell)
         if first:
             feed.recall(job for job in over.values() if pool_of(job, self._policy.pools) is self._pool)
         feed.tell(here, over)

@@ -1,15 +1,18 @@
 """Forecasts learned in a replay: from the past only, and good enough to hold less at no more risk."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from broker.backtest.hourly import HOUR_S, Outcome, Setting
+from broker.backtest.hourly import HOUR_S, Hour, Outcome, Setting, prepare
 from broker.backtest.protocols import LEARNED, Case, Knobs, case_of, knobs_of, run_moving
+from broker.backtest.running_times import LearnedDurations
 from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Trace
 from broker.errors import UsageError
+from broker.sia.columns import DONE, RUNNING
 
 CUT_S = 9.5 * 86_400
 
@@ -39,8 +42,8 @@ def run(trace: Trace, shares: np.ndarray, knobs: Knobs) -> Outcome:
 
 @pytest.mark.parametrize(
     "knobs",
-    [Knobs(), LEARNED, Knobs(durations="learned"), replace(LEARNED, durations="learned")],
-    ids=["rolling", "learned", "learned durations", "all learned"],
+    [Knobs(), LEARNED, Knobs(durations="learned")],
+    ids=["rolling", "learned", "learned durations"],
 )
 def test_another_future_changes_no_decision(trace: Trace, knobs: Knobs) -> None:
     shares = case_shares(trace)
@@ -66,6 +69,27 @@ def test_the_same_past_gives_the_same_decisions(trace: Trace) -> None:
     first, second = (run(trace, shares, LEARNED) for _ in range(2))
     assert first.curve == second.curve
     assert np.array_equal(first.end, second.end)
+
+
+def test_durations_that_are_learned_are_told_in_time(trace: Trace) -> None:
+    case = case_of(trace, case_shares(trace))
+    state, _ = prepare(trace, case.entitlements, case.total, Setting())
+    jobs: Any = state.jobs
+    learner = LearnedDurations(trace, None)
+    first, ends = float(trace.submit_s[0]), trace.submit_s + trace.duration_s
+    for at in np.arange(np.ceil(first / HOUR_S), 48) * HOUR_S:  # all start at once
+        over = ends <= at
+        jobs["state"] = np.where(over, DONE, RUNNING)
+        jobs["work"] = np.where(over, trace.duration_s, np.inf)
+        jobs["service"], jobs["since"] = np.maximum(at - trace.submit_s, 0.0), at
+        learner(state, Hour(at, 0, 0, 0, 0, int(np.sum(trace.submit_s <= at))))
+    later = (trace.submit_s > 24 * HOUR_S) & (trace.submit_s <= 48 * HOUR_S)
+    told = jobs[["quick_s", "typical_s"]][later]
+    assert np.all(told["quick_s"] <= told["typical_s"])
+    assert len(np.unique(told["typical_s"])) > 50
+    assert abs(np.mean(trace.duration_s[later] <= told["typical_s"]) - 0.5) < 0.12
+    beyond = trace.submit_s > 49 * HOUR_S
+    assert np.all(jobs["typical_s"][beyond] == 1000.0), "nothing is told of what lies further ahead"
 
 
 def test_forecasts_are_made_worse_on_purpose(trace: Trace) -> None:

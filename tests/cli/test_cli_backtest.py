@@ -45,6 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Options]]:
         ("--seeds 3", "seeds", 3),
         ("--jobs 2", "jobs", 2),
         ("--forecast learned", "knobs.quantile", 0.98),
+        ("--durations learned", "knobs.durations", "learned"),
         ("--quantile 0.7", "knobs.quantile", 0.7),
         ("--horizon 5", "knobs.hours", 5),
         ("--days 3.5", "knobs.days", 3.5),
@@ -76,6 +77,7 @@ def _at(options: Options, field: str) -> object:
         ("--insurance 0.25 5 0 --quantile 0.9", "sets the quantile"),
         ("--insurance 2 5 0", "lie in 0 to 1"),
         ("--forecast magic", "rolling or learned"),
+        ("--durations magic", "none or learned"),
         ("--entitlement nlp", "nlp=64"),
     ],
 )
