@@ -41,7 +41,7 @@ FORMATS = (
     "scontrol", "sacct", "swf", "helios", "philly", "parquet", "csv", "jsonl",
 )  # fmt: skip
 
-LIVE = ("kubernetes", "aws-batch", "sagemaker")
+LIVE = ("kubernetes", "aws-batch", "sagemaker", "vertex", "azure-ml")
 ENTITLEMENT_FORMATS = ("auto", "sacctmgr", "clusterqueue")
 _SOURCE = QueueSource(name="")
 _ENTITLEMENTS = EntitlementSource(pool="")
@@ -69,7 +69,8 @@ QUEUE = Section(
         Key(
             "at",
             values.text,
-            "of a live source: context of the kubeconfig, or region of AWS; none: the client's own",
+            "of a live source: context of the kubeconfig, region of AWS (none: the client's own), `PROJECT/REGION` of "
+            "Vertex AI, `SUBSCRIPTION/RESOURCE-GROUP/WORKSPACE` of Azure ML",
             "",
         ),
         Key("format", values.choice(FORMATS), "how the source is written; `auto` finds out and says why", "auto"),

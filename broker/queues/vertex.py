@@ -4,8 +4,8 @@ Machine types of the A2 and A3 families bring their GPUs with them; for others t
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from broker.model.job import Job, JobState
 from broker.queues import machines, managed
@@ -41,10 +41,19 @@ def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
     records = managed.listed(text, ("customJobs", "hyperparameterTuningJobs"), parsed, single="jobSpec")
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
+    counted = _trials(records)
+    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed, counted), context, parsed)
 
 
-def _jobs(record: Record, ref: str, context: Context, parsed: Parsed) -> Iterator[Job]:
+def _trials(records: Iterable[Any]) -> frozenset[str]:
+    """The custom jobs that tuning jobs have made: each is listed beside its tuning job, which counts."""
+    tuning = [record for record in records if isinstance(record, dict) and "trialJobSpec" in record]
+    return frozenset(str(trial.get("customJob")) for record in tuning for trial in sequence(record, "trials"))
+
+
+def _jobs(record: Record, ref: str, context: Context, parsed: Parsed, counted: frozenset[str]) -> Iterator[Job]:
+    if str(record.get("name")) in counted:
+        raise Unwanted("is a trial of a tuning job that counts")
     state = _state(record, parsed)
     spec, trials = _spec(record)
     workers = [each for pool in sequence(spec, "workerPoolSpecs") if (each := _workers(pool)).each and each.replicas]

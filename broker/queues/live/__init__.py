@@ -1,4 +1,4 @@
-"""Sources that are asked through their own client: Kubernetes, AWS Batch, SageMaker.
+"""Sources that are asked through their own client: Kubernetes, AWS Batch, SageMaker, Vertex AI, Azure ML.
 
 The asking runs as a program of its own (`python -m broker.queues.live NAME AT`), so that a client that hangs, or a
 credential helper that it starts, is stopped with all its children. It prints what the service's own tool would export,
@@ -12,7 +12,7 @@ from broker.queues import fetch
 from broker.queues.fetch import Fetched
 from broker.queues.parsed import Unreadable
 
-LIVE = ("kubernetes", "aws-batch", "sagemaker")
+LIVE = ("kubernetes", "aws-batch", "sagemaker", "vertex", "azure-ml")
 """Each is the name of a format too."""
 
 
@@ -21,7 +21,10 @@ class Unasked(Exception):
 
 
 def ask(name: str, at: str, timeout_s: float, max_bytes: int, clock: Clock) -> Fetched:
-    """`at` is a context of the kubeconfig, or a region of AWS; "" takes the client's default. Raises Unreadable."""
+    """`at` is what the service calls the place (see each module's `ask`); "" takes the client's default, if it has one.
+
+    Raises Unreadable.
+    """
     words = [sys.executable, "-m", "broker.queues.live", name, at]
     try:
         return fetch.command(words, timeout_s, max_bytes, clock)

@@ -8,7 +8,13 @@ from typing import Any
 
 from broker.queues.live import LIVE, Unasked
 
-_MODULES = {"kubernetes": "cluster", "aws-batch": "batch", "sagemaker": "training"}
+_MODULES = {
+    "kubernetes": "cluster",
+    "aws-batch": "batch",
+    "sagemaker": "training",
+    "vertex": "custom_jobs",
+    "azure-ml": "workspace",
+}
 
 
 def main(words: list[str]) -> int:
