@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from broker.config import values
 from broker.config.reader import written
-from broker.config.schema import OVERRIDES, TOP, Key, Required, Section
+from broker.config.schema import FLAGS, OVERRIDES, TOP, Key, Required, Section
 from broker.config.values import Parser
 
 _INTRO = """\
@@ -30,6 +30,7 @@ _KINDS: dict[Parser, str] = {
     values.count: "whole number",
     values.positive: "whole number, 1 or more",
     values.number: "number",
+    values.part: "0 to 1",
     values.usd: "US dollars",
     values.duration: "duration",
     values.some_time: "duration",
@@ -75,7 +76,8 @@ def _overrides() -> Iterator[str]:
     yield "## Flags and environment\n"
     yield "| Flag | Variable | Replaces |\n| --- | --- | --- |"
     for name, key in OVERRIDES.items():
-        yield f"| `--{name.replace('_', '-')}` | `BROKER_{name.upper()}` | `{key}` |"
+        flag = f"`--{name.replace('_', '-')}`" if name in FLAGS else ""
+        yield f"| {flag} | `BROKER_{name.upper()}` | `{key}` |"
     yield "\n`--max-hourly` can lower the budget of the file, never raise it."
 
 

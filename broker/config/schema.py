@@ -180,6 +180,13 @@ PURCHASE = Section(
             "how long a job without a time limit is taken to run",
             _PURCHASE.default_runtime,
         ),
+        Key(
+            "runtime_quantile",
+            values.part,
+            "a job is taken to run no longer than this part of its user's finished jobs did, whatever its limit; "
+            "0 believes every limit",
+            _PURCHASE.runtime_quantile,
+        ),
         Key("lead", values.duration, "how far ahead demand must be covered", _PURCHASE.lead),
         Key("minimum_hold", values.duration, "never released earlier after purchase", _PURCHASE.minimum_hold),
         Key("cooldown", values.duration, "how long an offer that was out of stock is left alone", _PURCHASE.cooldown),
@@ -350,3 +357,6 @@ OVERRIDES = {
     "max_hourly": "guards.max_usd_per_hour",
 }
 """What a flag (or `BROKER_` and the name in capitals) replaces: name of the flag -> key."""
+
+FLAGS = frozenset({"state", "lock_timeout", "max_hourly"})
+"""Those of `OVERRIDES` that the command line takes as well."""

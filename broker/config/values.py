@@ -104,6 +104,14 @@ def number(raw: Any) -> float:
     return float(raw)
 
 
+def part(raw: Any) -> float:
+    """A part of one, from 0 to 1."""
+    found = number(raw)
+    if found > 1:
+        raise Wrong(f"expected a part of one such as 0.95, got {_shown(raw)}")
+    return found
+
+
 def usd(raw: Any) -> Decimal:
     """US dollars: a number, or a text such as "1200.50"."""
     if isinstance(raw, bool) or not isinstance(raw, int | Decimal | str):

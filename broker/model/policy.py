@@ -74,15 +74,17 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     """How buying and giving back is decided.
 
-    `default_runtime`: how long a job without a time limit is taken to run. `lead`: how far ahead demand must be
-    covered. `minimum_hold`: never released earlier after purchase. `reacquire`: how long getting it back is set to
-    take. `end_ahead`: the end that a purchase gets where the cloud can move it, renewed when less than half is left.
-    `release_grace`: how long the jobs that caused a reservation may be gone before it is a candidate for release.
-    `visibility_window`: how long what was bought may be missing from a cloud's list and still counts as supply; the
-    longest of the providers'.
+    `default_runtime`: how long a job without a time limit is taken to run. `runtime_quantile`: a job is taken to run no
+    longer than this part of its user's finished jobs did, whatever its limit; 0 believes every limit. `lead`: how far
+    ahead demand must be covered. `minimum_hold`: never released earlier after purchase. `reacquire`: how long getting
+    it back is set to take. `end_ahead`: the end that a purchase gets where the cloud can move it, renewed when less
+    than half is left. `release_grace`: how long the jobs that caused a reservation may be gone before it is a candidate
+    for release. `visibility_window`: how long what was bought may be missing from a cloud's list and still counts as
+    supply; the longest of the providers'.
     """
 
     default_runtime: timedelta = timedelta(hours=24)
+    runtime_quantile: float = 0.95
     lead: timedelta = timedelta(hours=1)
     minimum_hold: timedelta = timedelta(hours=1)
     cooldown: timedelta = timedelta(minutes=30)

@@ -90,6 +90,14 @@ class Idle(msgspec.Struct, frozen=True):
     used: int = 0
 
 
+class RunLength(msgspec.Struct, frozen=True, kw_only=True):
+    """So long, or shorter, was the part of a user's last `runs` finished jobs that the policy asks for."""
+
+    user: str
+    runs: int
+    within_s: int
+
+
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
     """Upper bounds of what has been spent in the current calendar month (UTC), in US dollars."""
 
@@ -113,3 +121,4 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     idle: tuple[Idle, ...] = ()
     spend: Spend = Spend(month_usd=Decimal(0))
     frozen_by: str = ""
+    run_lengths: tuple[RunLength, ...] = ()

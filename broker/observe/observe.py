@@ -17,6 +17,7 @@ from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
 from broker.observe.drops import judged
+from broker.observe.run_lengths import run_lengths
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
 from broker.side_by_side import started
@@ -51,6 +52,7 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
         idle=store.idle(),
         spend=store.spend(now),
         frozen_by=frozen,
+        run_lengths=run_lengths(config, read),
     )
 
 

@@ -10,11 +10,15 @@ from broker.model.snapshot import Snapshot, Trust
 from broker.purchase.holdings import Lot
 from broker.purchase.needs import Need, Standing
 from broker.purchase.pools import allows_place, allows_type
+from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import scope_doubt, source_doubt
 from broker.purchase.yard import counts_for, mismatch
 
 IDLE_WHILE_ON_DEMAND = "idle-while-ondemand"
 """Marks a note on reserved instances that idle while jobs run on others of their kind."""
+
+_FAR = 10
+"""A limit this many times longer than the user's runs is worth a word."""
 
 
 def notes(
@@ -26,6 +30,7 @@ def notes(
     return (
         *_no_cloud(snapshot),
         *(f"{doubt}: nothing is given back on it" for doubt in _doubts(snapshot, policy)),
+        *_far_limits(snapshot),
         *_unusable(lots, policy),
         *_missing(lots),
         *_taken(snapshot, policy, lots, tuple(needs)),
@@ -71,6 +76,26 @@ def _unusable(lots: tuple[Lot, ...], policy: Policy) -> Iterable[str]:
             difference = mismatch(lot.match, pool.match)
             if difference:
                 yield f"{lot.id} ({lot.place}) does not serve pool {pool.name}: {difference}"
+
+
+def _far_limits(snapshot: Snapshot) -> Iterable[str]:
+    """Users whose jobs ask for far longer than they use: it decides what waits for them and what outlasts a block."""
+    known = {usual.user: usual for usual in snapshot.run_lengths}
+    limits: dict[str, list[int]] = {user: [] for user in known}
+    for job in live_jobs(snapshot.sources).values() if known else ():
+        if job.user in known and job.time_limit_s is not None:
+            limits[job.user].append(job.time_limit_s)
+    for user, usual in known.items():
+        far = [limit for limit in limits[user] if limit >= _FAR * usual.within_s]
+        if far:
+            yield (
+                f"{user}: {len(far)} jobs ask for up to {_hours(max(far))} h; of the last {usual.runs} that ended, "
+                f"nearly all took {_hours(usual.within_s)} h or less, and so are these planned (runtime_quantile)"
+            )
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:,.1f}"
 
 
 def _missing(lots: tuple[Lot, ...]) -> Iterable[str]:

@@ -25,7 +25,7 @@ _STANDING = {
 def queue_demand(snapshot: Snapshot, policy: Policy) -> Demand:
     """Every live job once, whatever number of sources show it, as a need of the first pool that it asks."""
     jobs = live_jobs(snapshot.sources)
-    timing = _Timing(jobs, snapshot.now, policy)
+    timing = _Timing(jobs, snapshot, policy)
     needs: list[Need] = []
     unserved: list[Job] = []
     pools: dict[Asks, Pool | None] = {}
@@ -70,10 +70,13 @@ def _freshness(source: SourceView) -> tuple[datetime, str]:
 
 
 class _Timing:
-    """When jobs begin and end. Ends are estimates: the limit, or the configured run time where there is none."""
+    """When jobs begin and end. Ends are estimates: the limit, or the configured run time where there is none; but no
+    later than most jobs of that user ended, for limits are often set to as much as is allowed.
+    """
 
-    def __init__(self, jobs: dict[JobKey, Job], now: datetime, policy: Policy) -> None:
-        self._now = now
+    def __init__(self, jobs: dict[JobKey, Job], snapshot: Snapshot, policy: Policy) -> None:
+        self._now = snapshot.now
+        self._usual = {each.user: each.within_s for each in snapshot.run_lengths}
         self._default = policy.purchase.default_runtime
         self._by_id = {(job.cluster, job.id): job for job in jobs.values()}
         self._known: dict[JobKey, datetime | None] = {}
@@ -122,7 +125,8 @@ class _Timing:
         return earliest
 
     def _runtime(self, job: Job) -> timedelta:
-        return timedelta(seconds=job.time_limit_s) if job.time_limit_s is not None else self._default
+        known = [seconds for seconds in (job.time_limit_s, self._usual.get(job.user or "")) if seconds is not None]
+        return timedelta(seconds=min(known)) if known else self._default
 
 
 def _key(job: Job) -> JobKey:

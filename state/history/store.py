@@ -2,7 +2,7 @@
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
@@ -15,6 +15,7 @@ from broker.errors import StateError
 from state.database import engine_for, make_file
 from state.history import keeping, reading, tables
 from state.history.reading import Attempt
+from state.history.runs import last_runs
 from state.history.watching import Listing, Noticed, notice
 from state.history.words import Words
 from state.history.writing import Writer
@@ -99,6 +100,13 @@ class History:
         """The attempts of each job that was not over before `since` (microseconds), ordered by cluster and id."""
         with self._read() as connection:
             yield from reading.jobs(connection, since)
+
+    def runs(self, users: Iterable[str], latest: int) -> dict[str, list[float]]:
+        """Seconds that the `latest` finished attempts of each user ran, by the name that the queue gives the user."""
+        words = self.words()
+        named = {words.user[user]: user for user in users}
+        with self._read() as connection:
+            return {named[word]: seconds for word, seconds in last_runs(connection, named, latest).items()}
 
     def files(self) -> int:
         """How many files are in."""

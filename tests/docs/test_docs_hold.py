@@ -67,6 +67,19 @@ def _code(text: str) -> list[str]:
     return [*blocks, *inline]
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_flags_that_are_named_alone_are_flags_of_some_command(document: Path) -> None:
+    """`--mode` in a table promises as much as it does behind the command's name."""
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = {flag for flag in re.findall(r"`(--[a-z][a-z-]*)", text) if flag not in OF_OTHER_PROGRAMS}
+    known = set().union(*(flags(command) for command in (ROOT_COMMAND, *COMMANDS.values())))
+    assert named - known == set()
+
+
+OF_OTHER_PROGRAMS = {"--output-watch-events", "--requeue"}
+"""Of kubectl and of sbatch."""
+
+
 def test_the_check_itself_finds_what_is_wrong() -> None:
     assert list(wrong_in("broker plan --ouput p.json")) == ["--ouput in: broker plan --ouput p.json"]
     assert list(wrong_in("broker buy now")) == ["broker buy now"]
