@@ -70,12 +70,16 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Surroundings(NamedTuple):
-    """What rows are read with. `looked` is by feed, `newest` by cluster: when each was last heard of."""
+    """What rows are read with. `looked` is by feed, `newest` by cluster: when each was last heard of.
+
+    `listed` is by cluster: when a live queue that has listed jobs of it was last looked at.
+    """
 
     words: Mapping[int, str]
     resized: Mapping[Key, Sequence[Size]]
     looked: Mapping[int, int]
     newest: Mapping[int, int]
+    listed: Mapping[int, int]
 
 
 def jobs(connection: Connection, since: int | None = None) -> Iterator[tuple[Attempt, ...]]:
@@ -98,9 +102,12 @@ def surroundings(connection: Connection) -> Surroundings:
         resized.setdefault((key[0], key[1], key[2], key[3], key[4]), []).append(Size(began, ended, gpus))
     looked = {row[0]: row[1] for row in ask("SELECT source, looked FROM history_feed")}
     newest = {row[0]: row[1] for row in ask("SELECT cluster, max(seen) FROM history_attempt GROUP BY cluster")}
-    for cluster, feed in ask("SELECT DISTINCT cluster, feed FROM history_attempt WHERE told = 0 AND feed IS NOT NULL"):
-        newest[cluster] = max(newest[cluster], looked.get(feed, 0))
-    return Surroundings({row[0]: row[1] for row in ask("SELECT id, text FROM history_word")}, resized, looked, newest)
+    listed: dict[int, int] = {}
+    for cluster, feed in ask("SELECT DISTINCT cluster, feed FROM history_attempt WHERE feed IS NOT NULL"):
+        listed[cluster] = max(listed.get(cluster, 0), looked.get(feed, 0))
+        newest[cluster] = max(newest[cluster], listed[cluster])
+    words = {row[0]: row[1] for row in ask("SELECT id, text FROM history_word")}
+    return Surroundings(words, resized, looked, newest, listed)
 
 
 def _identity(fact: Fact) -> tuple[int, str]:
@@ -198,7 +205,7 @@ def _attempt(
         priority=fact.priority,
         more=fact.more,
         seen=seen,
-        runaway=told == LIVE and _runaway(fact, seen, around.newest[fact.cluster]),
+        runaway=told == LIVE and _runaway(fact, seen, around),
         last=requeued is None,
     )
 
@@ -212,9 +219,11 @@ def _sizes(fact: Fact, resized: Mapping[Key, Sequence[Size]]) -> Iterable[Size]:
     return (*earlier, Size(max(fact.began, until), fact.ended, fact.gpus))
 
 
-def _runaway(fact: Fact, seen: int, newest: int) -> bool:
+def _runaway(fact: Fact, seen: int, around: Surroundings) -> bool:
+    """It is beyond its limit, its cluster went on without it, or its queue does not list what a file said of it."""
     beyond = fact.began is not None and fact.time_limit_s and seen > fact.began + fact.time_limit_s * 1_000_000 + DAY_US
-    return bool(beyond) or newest - seen > LOST_US
+    unlisted = fact.feed is None and around.listed.get(fact.cluster, 0) - seen > DAY_US
+    return bool(beyond) or unlisted or around.newest[fact.cluster] - seen > LOST_US
 
 
 def _word(number: int | None, words: Mapping[int, str]) -> str | None:

@@ -99,3 +99,38 @@ def test_names_are_hidden_as_configured(history: History) -> None:
     (found,) = jobs(history)
     assert found.user not in (None, "ada")
     assert found.name not in (None, "secret")
+
+
+def alive(history: History) -> dict[str, bool]:
+    return {
+        attempt.id: attempt.told == 0 and not attempt.runaway for attempts in history.jobs() for attempt in attempts
+    }
+
+
+def running(name: str, cluster: str = "alps", begun: str = "2026-06-01T08:00:00") -> str:
+    return row(name, submit=begun, start=begun, end="Unknown", state="RUNNING", cluster=cluster)
+
+
+def test_what_a_file_said_to_live_and_its_queue_does_not_list_lives_no_longer(history: History, bring: Bring) -> None:
+    """Also where the queue is empty ever after, so that nothing else is heard of the cluster."""
+    other = Job(id="2", tenant="vision", submit=NOW, state=JobState.RUNNING, gpus=8, cluster="alps", start=NOW)
+    bring([running("1"), running("5", cluster="jura")])
+    look(history, 10, other)
+    assert alive(history) == {"1": True, "2": True, "5": True}
+    look(history, 20)
+    look(history, 2 * 24 * 60)
+    assert alive(history) == {"1": False, "2": False, "5": True}
+    (found,) = (each for each in jobs(history) if each.id == "1")
+    assert (found.state, found.end) == (JobState.GONE, None)
+
+
+def test_what_its_queue_lists_as_well_lives_on(history: History, bring: Bring) -> None:
+    start = NOW - timedelta(hours=4)
+    live = Job(id="1", tenant="vision", submit=start, state=JobState.RUNNING, gpus=8, cluster="alps", start=start)
+    begun = f"{start:%Y-%m-%dT%H:%M:%S}"
+    bring([running("1", begun=begun)])
+    for days in range(4):
+        look(history, days * 24 * 60, live)
+    assert alive(history) == {"1": True}
+    bring([row("1", submit=begun, start=begun, end="2026-06-01T23:00:00")])
+    assert [each.state for each in jobs(history)] == [JobState.DONE]
