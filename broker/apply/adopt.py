@@ -1,6 +1,6 @@
 """Take up what we own in the clouds when the state file is lost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sized
 from datetime import datetime, timedelta
 
 import msgspec
@@ -33,9 +33,14 @@ def lineages(views: Iterable[ScopeView]) -> dict[str, tuple[Reservation, ...]]:
 
 
 def choose(views: Iterable[ScopeView], asked: str | None = None) -> str:
-    """The lineage to take up. Raises StateError if there is none, or if there are several and none was asked for."""
+    """The lineage to take up. Raises StateError if there is none, if there are several and none was asked for, or if
+    nothing at all bears the one that was: a slip of the pen would leave what is ours to nobody.
+    """
+    views = tuple(views)
     found = lineages(views)
     if asked is not None:
+        if asked not in found and all(view.trust is Trust.COMPLETE for view in views):
+            raise StateError(f"nothing in the clouds bears the lineage {asked}", next_step=_those(found))
         return asked
     if len(found) == 1:
         return next(iter(found))
@@ -44,8 +49,15 @@ def choose(views: Iterable[ScopeView], asked: str | None = None) -> str:
             "no cloud shows anything that a broker bought",
             next_step="check that every account and region is configured; broker init makes a new state",
         )
-    listed = "; ".join(f"{lineage} ({len(held)} reservations)" for lineage, held in sorted(found.items()))
-    raise StateError(f"several brokers bought here: {listed}", next_step="broker state adopt --lineage LINEAGE")
+    raise StateError(f"several brokers bought here: {_listed(found)}", next_step="broker state adopt --lineage LINEAGE")
+
+
+def _those(found: Mapping[str, Sized]) -> str:
+    return f"There is: {_listed(found)}" if found else "Check that every account and region is configured"
+
+
+def _listed(found: Mapping[str, Sized]) -> str:
+    return "; ".join(f"{lineage} ({len(held)} reservations)" for lineage, held in sorted(found.items()))
 
 
 def adopt(
