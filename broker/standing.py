@@ -18,7 +18,10 @@ ENDING_SOON = timedelta(hours=6)
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """A reservation of ours with what the ledger knows beside it. `usd_per_hour` is for all of its instances."""
+    """A reservation of ours with what the ledger knows beside it. `usd_per_hour` is for all of its instances.
+
+    `room` is how many instances could start in it now, as far as is known; `no_room`: why none, "" where some could.
+    """
 
     reservation: Reservation
     pool: str
@@ -26,6 +29,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...]
     usd_per_hour: Decimal | None
     idle_since: datetime | None
+    room: int = 0
+    no_room: str = ""
 
 
 class Unsettled(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +75,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 def standing(known: Known) -> Standing:
     by_key = {intent.key: intent for intent in known.intents}
     idle = {(each.reservation_id, each.scope): each for each in known.idle if each.used == 0}
-    held = tuple(_held(each, by_key, idle) for each in known.reservations if not each.state.gone)
+    held = tuple(_held(each, by_key, idle, known.now) for each in known.reservations if not each.state.gone)
     unsettled = tuple(_unsettled(intent) for intent in known.intents if intent.status.open)
     return Standing(
         now=known.now,
@@ -84,9 +89,12 @@ def standing(known: Known) -> Standing:
     )
 
 
-def _held(reservation: Reservation, by_key: dict[str, Intent], idle: dict[tuple[str, Scope], Idle]) -> Held:
+def _held(
+    reservation: Reservation, by_key: dict[str, Intent], idle: dict[tuple[str, Scope], Idle], now: datetime
+) -> Held:
     intent = by_key.get(reservation.owner.key) if reservation.owner else None
     since = idle.get((reservation.id, reservation.place.scope))
+    no_room = _no_room(reservation, now)
     return Held(
         reservation=reservation,
         pool=intent.pool if intent else "",
@@ -94,7 +102,23 @@ def _held(reservation: Reservation, by_key: dict[str, Intent], idle: dict[tuple[
         jobs=intent.jobs if intent else (),
         usd_per_hour=_rate(reservation, intent),
         idle_since=since.since if since else None,
+        room=0 if no_room else reservation.count - reservation.missing - reservation.used,
+        no_room=no_room,
     )
+
+
+def _no_room(reservation: Reservation, now: datetime) -> str:
+    """Why an instance that names it could not start in it now."""
+    opens, closes = reservation.usable_from, reservation.usable_until
+    if reservation.state is not ReservationState.ACTIVE:
+        return f"it is {reservation.state}, not active"
+    if opens is not None and now < opens:
+        return f"it is not usable before {opens:%Y-%m-%d %H:%M} UTC"
+    if closes is not None and now >= closes:
+        return f"it is not usable since {closes:%Y-%m-%d %H:%M} UTC"
+    if reservation.used >= reservation.count - reservation.missing:
+        return "all of it is in use" if reservation.used else "none of its instances is there"
+    return ""
 
 
 def _rate(reservation: Reservation, intent: Intent | None) -> Decimal | None:

@@ -88,5 +88,10 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
         return 0 if self.assured is None else max(self.count - self.assured, 0)
 
     @property
+    def usable_gpus(self) -> int:
+        """Without those of instances that are not there."""
+        return (self.count - self.missing) * self.gpus_per_instance
+
+    @property
     def gpus(self) -> int:
         return self.count * self.gpus_per_instance

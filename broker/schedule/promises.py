@@ -48,7 +48,7 @@ def slots_of(pool: Pool, policy: Policy, reservations: Sequence[Reservation], no
         for index, nodes in enumerate(pool.own)
     ]
     held = [
-        Slots(source=each.id, gpus=each.gpus)
+        Slots(source=each.id, gpus=each.usable_gpus)
         for each in sorted(reservations, key=lambda each: each.id)
         if _usable(each, now) and _first(each, policy.pools) is pool
     ]

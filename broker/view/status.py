@@ -84,6 +84,7 @@ def reservation_text(held: Held, consumption: Pairs) -> str:
         ("where", f"{reservation.place} ({reservation.place.scope})"),
         ("what", f"{reservation.count} x {reservation.machine_type}, {number(reservation.gpus, 'GPU')}"),
         ("used", f"{reservation.used} of {reservation.count}, {reservation.over} beyond"),
+        ("room", f"for {number(held.room, 'more instance')} now" if not held.no_room else f"NONE NOW: {held.no_room}"),
         ("state", f"{reservation.state} (the cloud says {reservation.raw_state})"),
         ("usable", f"from {when(reservation.usable_from)} until {when(reservation.usable_until)}"),
         ("ends", when(reservation.ends) if reservation.ends else "never: nothing but a release of ours ends it"),
