@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -147,6 +148,21 @@ def test_a_pool_that_no_offer_can_serve_lists_each_option_and_what_removed_it(br
     ran = broker("plan", "-c", demo, "--pool", "h100")
     assert "pool h100 stays 32 GPUs short" in ran.out
     assert "Nothing was bought. To act" not in ran.out
+    offers = broker("offers", "-c", demo, "--gpu", "H100", "--json").document["shelf"]["offers"]
+    listed = [line for line in ran.out.splitlines() if "not taken: " in line]
+    assert len(listed) == len(offers) > 10
+    assert all("is not among the machine types of pool h100" in line for line in listed)
+
+
+def test_what_a_budget_takes_out_is_named_with_the_budget_and_is_not_asked_about(broker: Broker, demo: Path) -> None:
+    edit(demo, "max_usd_per_hour = 2000", "max_usd_per_hour = 0.01")
+    plan = broker("plan", "-c", demo)
+    assert plan.code == 5
+    refused = [line for line in plan.out.splitlines() if "refused by max_usd_per_hour" in line]
+    assert len(refused) >= 2 and all("$0.01" in line for line in refused)
+    assert "all of it was refused" in plan.out
+    applied = broker("apply", "--yes", "-c", demo)
+    assert (applied.code, "max_usd_per_hour" in applied.out, purchases(demo)) == (5, True, 0)
 
 
 # -- the clouds
@@ -195,6 +211,11 @@ def test_each_failed_attempt_has_a_line_with_code_and_request_id(broker: Broker,
     assert len(results) == 2, ran.out
     for code in ("InsufficientInstanceCapacity", "AllocationFailed"):
         assert sum(code in line for line in results) == 1
+    asked = {call.request_id for call in Sandbox(path=demo.parent / "world.json").record.calls if call.status == 409}
+    named = {re.findall(r"\(request ([^)]+)\)", line)[0] for line in results}
+    assert named == asked, "the cloud's own, for whoever has to ask its support"
+    history = broker("state", "history", "-c", demo).out
+    assert all(f"(request {each})" in history for each in named)
     assert purchases(demo) == 0
 
 
