@@ -15,7 +15,7 @@ from broker.errors import InputError
 from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
-from broker.model.snapshot import ScopeView, Snapshot, SourceView, Trust
+from broker.model.snapshot import RunLength, ScopeView, Snapshot, SourceView, Trust
 from broker.observe.drops import judged
 from broker.observe.run_lengths import run_lengths
 from broker.observe.timekeeping import clock_doubt
@@ -36,9 +36,9 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
     """
     serial, intents = store.serial, store.live_intents()
     doubt = started(partial(clock_doubt, config.providers, clock))
-    sources = started(partial(observe_queues, config, clock))
+    queued = started(partial(_queued, config, clock))
     scopes = _scopes(config, providers, clock)
-    read = sources.result()
+    read, lengths = queued.result()
     frozen = frozen_by(config.freeze_file) or doubt.result()
     now = clock.now()
     return Snapshot(
@@ -52,8 +52,14 @@ def observe(config: Config, store: Store, providers: Mapping[ProviderName, Provi
         idle=store.idle(),
         spend=store.spend(now),
         frozen_by=frozen,
-        run_lengths=run_lengths(config, read),
+        run_lengths=lengths,
     )
+
+
+def _queued(config: Config, clock: Clock) -> tuple[tuple[SourceView, ...], tuple[RunLength, ...]]:
+    """The job sources, and how long the jobs of their users run: a large history is read while clouds answer."""
+    read = observe_queues(config, clock)
+    return read, run_lengths(config, read)
 
 
 def observe_queues(config: Config, clock: Clock) -> tuple[SourceView, ...]:

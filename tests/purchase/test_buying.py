@@ -293,6 +293,14 @@ def test_growth_in_place_comes_before_a_second_reservation() -> None:
     assert [type(action) for action in others.changes] == [Reserve]
 
 
+def test_idle_at_worst_is_the_rate_for_as_long_as_it_is_held_unused() -> None:
+    """2 instances x $40 x 3 h, and $40 x 3 h more for the one that an existing reservation grows by."""
+    rules = policy(purchase={"minimum_hold": 3 * HOUR})
+    for held_now, worst in (((), 240), ((held(),), 120)):
+        (action,) = decide(world(job("a"), job("b"), offers=(offer(),), reservations=held_now), rules).changes
+        assert (action.hours, action.usd_idle_at_worst) == (Decimal(3), Decimal(worst))
+
+
 def test_what_runs_is_bought_for_by_nobody_but_takes_its_supply() -> None:
     runs = job("r", state=JobState.RUNNING, start=NOW - HOUR)
     assert bought(decide(world(runs, offers=(offer(),)), policy())) == []
