@@ -328,6 +328,19 @@ def test_a_group_that_will_not_go_yet_is_asked_again(azure: Azure, sandbox: Sand
     assert list(client(sandbox).capacity_reservation_groups.list_by_subscription()) == []
 
 
+def test_a_group_that_will_not_go_for_long_is_no_failed_release_and_goes_later(azure: Azure, sandbox: Sandbox) -> None:
+    """The reservation is gone and costs nothing; an empty group costs nothing either."""
+    azure.reserve(reserve_request())
+    fault(sandbox, FaultKind.ERROR, "capacityReservationGroups.delete", times=None, code="CannotDeleteResource")
+
+    assert azure.release(release_request()).state is ReservationState.RELEASED
+    assert [group.name for group in client(sandbox).capacity_reservation_groups.list_by_subscription()] == [NAME]
+    assert azure.reservations(SCOPE) == ()
+    sandbox.world.faults.clear()
+    azure.release(release_request())
+    assert list(client(sandbox).capacity_reservation_groups.list_by_subscription()) == []
+
+
 def test_a_group_left_by_a_purchase_that_was_cut_off_is_swept_up(azure: Azure, sandbox: Sandbox) -> None:
     fault(sandbox, FaultKind.RESET_BEFORE, PUT)
     with pytest.raises(Ambiguous):
