@@ -45,12 +45,21 @@ def after_yes(request: Request, reservation: Reservation, at: datetime) -> Outco
 
 def _short_by(request: Request, reservation: Reservation) -> tuple[str, str]:
     """Code and message of a purchase that came to less; one that is still pending may yet become whole."""
+    asked = _bought(request)
     delivered = reservation.count - reservation.missing
-    if not isinstance(request, ReserveRequest) or reservation.state is not ReservationState.ACTIVE:
+    if reservation.state is not ReservationState.ACTIVE or delivered >= asked:
         return "", ""
-    if delivered >= request.count:
-        return "", ""
-    return PARTLY, f"{delivered} of {request.count} instances were delivered; only those count as supply"
+    return PARTLY, f"{delivered} of {asked} instances were delivered; only those count as supply"
+
+
+def _bought(request: Request) -> int:
+    """Instances that the reservation is to hold after a purchase; 0 for what buys nothing."""
+    match request:
+        case ReserveRequest(count=count):
+            return count
+        case ResizeRequest(to_count=count) if request.grows:
+            return count
+    return 0
 
 
 def _not_shown(request: Request, reservation: Reservation) -> str:

@@ -54,7 +54,7 @@ class FaultKind(StrEnum):
     """Accepted, and fails `delay_s` world seconds later with `code`, `message`."""
 
     PARTLY = "partly"
-    """A purchase is accepted, and `count` of its instances are there: the rest is not delivered."""
+    """A purchase or growth is accepted, and `count` of its new instances are there: the rest is not delivered."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -200,6 +200,8 @@ class Market:
             self._check(holding.pool, holding.account, count - holding.count)
         self._hide(holding)
         before, holding.count = holding.count, count
+        if count > before and self.twist.delivers is not None:
+            holding.missing += max(count - before - self.twist.delivers, 0)
         holding.missing = max(holding.missing - max(before - count, 0), 0)
         if holding.started is not None and before != count:
             self._step(holding, self.clock.now(), holding.billed)

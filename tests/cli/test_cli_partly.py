@@ -64,3 +64,33 @@ def test_what_is_delivered_in_part_is_said_and_is_made_up_for_once(broker: Broke
     assert (second.code, third.code) == (0, 0), (second, third)
     assert there(broker, demo) == wanted
     assert "nothing to do" in third.out
+
+
+GROWING = ("ModifyCapacityReservation", "reservations.resize", "capacityReservations.update")
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
+def test_growth_that_comes_in_part_is_said_and_is_made_up_for(broker: Broker, demo: Path, cloud: str) -> None:
+    """A second job of two nodes comes; its reservation is to grow by as many, and gets one less."""
+    alone(demo, cloud)
+    assert broker("run", "-c", demo).code == 0
+    before = there(broker, demo)
+    queue = demo.parent / "queue.csv"
+    first = queue.read_text().splitlines()[1]
+    queue.write_text(queue.read_text() + first.replace("1001", "2001") + "\n")
+    sandbox_with(demo, later=timedelta(minutes=6))
+    actions = broker("plan", "-c", demo, "--json").document["plan"]["actions"]
+    (growth,) = [each for each in actions if each["type"] != "keep"]
+    assert growth["type"] == "resize"
+    wanted = growth["request"]["to_count"]
+    delivered = wanted - before - 1
+    sandbox_with(demo, *(Rule(kind=FaultKind.PARTLY, operation=name, count=delivered) for name in GROWING))
+
+    assert broker("run", "-c", demo).code in (0, 3), "a cloud may say only later that it was less"
+    sandbox_with(demo, later=timedelta(minutes=6))
+    broker("run", "-c", demo)
+
+    assert there(broker, demo) == wanted
+    assert len(broker("status", "-c", demo, "--json").document["status"]["unsettled"]) == 0
+    third = broker("run", "-c", demo)
+    assert (third.code, "nothing to do" in third.out) == (0, True)

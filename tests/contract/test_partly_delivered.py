@@ -40,6 +40,22 @@ def test_what_is_not_delivered_is_no_supply(bench: Bench, delivered: int, later:
     assert f"{delivered} of 2 instances" in outcome.message
 
 
+def test_growth_that_is_delivered_in_part_is_no_whole_supply(bench: Bench) -> None:
+    """From 1 to 4, of which 2 of the 3 new ones come. The count that was set before stays supply throughout."""
+    bought = bench.provider.reserve(bench.reserve_request(count=1))
+    bench.fault(FaultKind.PARTLY, bench.cloud.grow, count=2)
+    request = bench.resize_request(bought.id, 1, 4)
+
+    grown = bench.provider.resize(request)
+
+    (listed,) = bench.listed().values()
+    assert (listed.count - listed.missing, listed.state) == (3, ReservationState.ACTIVE)
+    if grown.missing:
+        assert after_yes(request, grown, bench.sandbox.clock.now()).code == PARTLY
+    shrunk = bench.provider.resize(bench.resize_request(bought.id, listed.count, 2, "k9"))
+    assert shrunk.count == 2
+
+
 def test_what_is_delivered_whole_is_whole(bench: Bench) -> None:
     request = bench.reserve_request(count=2)
     bought = bench.provider.reserve(request)
