@@ -13,7 +13,7 @@ from broker.apply.apply import apply as carry_out
 from broker.apply.revalidation import revalidated
 from broker.apply.settle import settle
 from broker.commands.events import Acted, Decided, Ended, FoundOut, Looked, News, Proposed, Refused, Short, Tell
-from broker.commands.planning import EVERYTHING, Planned, plan, planned, unread, without_changes
+from broker.commands.planning import EVERYTHING, Planned, plan, planned, seen, unread, without_changes
 from broker.commands.winding_down import wind_down
 from broker.commands.workplace import Workplace
 from broker.errors import Exit, StalePlanError, StateError, UsageError
@@ -126,8 +126,7 @@ def release(
     place: Workplace, tell: Tell, confirm: Confirm, limits: Limits, ids: Sequence[str], *, all_ours: bool
 ) -> Exit:
     """Give back these, or everything that bears our lineage. Raises UsageError for an id that is not ours."""
-    snapshot = observe(place.config, place.store, place.providers, place.clock)
-    asked = _guarded_release(place, snapshot, limits, ids, all_ours=all_ours)
+    asked = _guarded_release(place, seen(place), limits, ids, all_ours=all_ours)
     if asked.plan.changes and not confirm(asked.plan, asked):
         raise UsageError("nothing was done: not confirmed", next_step="Answer yes, or give --yes")
     command = "broker release"

@@ -7,8 +7,10 @@ import pytest
 
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Pool
+from providers.sandbox.faults import FaultKind, Rule
 from providers.sandbox.local import Sandbox
 from tests.cli.conftest import Broker
+from tests.cli.test_cli_partly import alone, sandbox_with
 
 POOL = Pool(ProviderName.AWS, "us-east-1", "use1-az1", "p5.48xlarge")
 
@@ -76,3 +78,20 @@ def test_what_idles_costs_what_it_would_if_it_were_used_and_the_plan_says_so(bro
     assert sum(action["request"]["count"] for action in document["actions"]) == 10
     assert worst == pytest.approx(rate * hours)
     assert f"Idle at worst ${worst:,.2f}" in broker("plan", "-c", idle).out
+
+
+def test_what_grew_a_moment_ago_and_is_not_listed_so_yet_is_given_back_all_the_same(broker: Broker, demo: Path) -> None:
+    """The cloud's list lags behind; what a person is shown is what the ledger knows, and so is what is given back."""
+    alone(demo, "aws")
+    assert broker("run", "-c", demo).code == 0
+    queue = demo.parent / "queue.csv"
+    queue.write_text(queue.read_text() + queue.read_text().splitlines()[1].replace("1001", "2001") + "\n")
+    hidden = Rule(kind=FaultKind.HIDDEN, operation="ModifyCapacityReservation", delay_s=240)
+    sandbox_with(demo, hidden, later=timedelta(minutes=6))
+    assert broker("run", "-c", demo).code == 0
+
+    ran = broker("release", "--all-ours", "--yes", "-c", demo)
+
+    assert ran.code == 0, ran
+    later(demo, timedelta(minutes=6))
+    assert alive(demo) == set()
