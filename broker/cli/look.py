@@ -69,7 +69,11 @@ def _jobs(
 
     With the rows that were read, kept, merged, dropped and quarantined."""
     from broker.commands import queue_reading
+    from broker.errors import UsageError
     from broker.view import jobs
+
+    if sum((bool(confirm), bool(explain), quarantine)) > 1:
+        raise UsageError("--confirm, --explain and --quarantine are three questions", next_step="Give one of them")
 
     console = common.console
     given = queue_reading.Given(
@@ -121,9 +125,12 @@ def _status(
 
     From the state alone: no cloud is asked. With an ID: exactly how a job consumes that reservation."""
     from broker.commands import standpoint
+    from broker.errors import UsageError
     from broker.view import status as view
 
     console = common.console
+    if reservation is not None and unused:
+        raise UsageError("--unused is for the list, not for one reservation", next_step="Leave out the ID or the flag")
     with standpoint.opened(common.path, flags=common.flags) as point:
         if reservation is not None:
             held = point.held(reservation)

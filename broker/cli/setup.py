@@ -30,9 +30,13 @@ def _init(
 def _sandbox(
     common: Common,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same clouds.")] = 0,
-    speed: Annotated[float, typer.Option(min=0, help="Simulated seconds a second; 0 stands still.")] = 1.0,
-    busy: Annotated[float, typer.Option(min=0, max=1, help="How much other tenants take, 0 to 1.")] = 0.3,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same clouds.  [default: 0]")] = None,
+    speed: Annotated[
+        float | None, typer.Option(min=0, help="Simulated seconds a second; 0 stands still.  [default: 1]")
+    ] = None,
+    busy: Annotated[
+        float | None, typer.Option(min=0, max=1, help="How much other tenants take, 0 to 1.  [default: 0.3]")
+    ] = None,
     world: Annotated[Path | None, typer.Option(help="Keep the clouds in this file.")] = None,
 ) -> None:
     """Run the three built-in clouds, and say how to reach them."""

@@ -138,7 +138,9 @@ def served(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Served:
     def run_it(*flags: object) -> Any:
         came_to: list[str] = []
         monkeypatch.setattr(local_clouds.Clouds, "wait", lambda clouds: came_to.append(buy_one(clouds.endpoint)))
-        assert broker("sandbox", "--speed", "0", *flags).code == 0
+        still = () if "--speed" in flags else ("--speed", 0)
+        ran = broker("sandbox", *still, *flags)
+        assert ran.code == 0, ran
         return came_to[0]
 
     return run_it
@@ -176,8 +178,30 @@ def test_the_clouds_are_kept_where_that_is_asked_for(served: Served, tmp_path: P
     kept = served("--busy", 0, "--world", tmp_path / "w.json")
     assert [holding.id for holding in Sandbox(path=tmp_path / "w.json").market.holdings()] == [kept]
     served("--busy", 0)
-    second = served("--busy", 0, "--world", tmp_path / "w.json")
+    second = served("--world", tmp_path / "w.json")
     assert [holding.id for holding in Sandbox(path=tmp_path / "w.json").market.holdings()] == [kept, second]
+
+
+def test_what_a_world_was_made_with_is_not_asked_for_again_in_vain(
+    broker: Broker, served: Served, tmp_path: Path
+) -> None:
+    world = tmp_path / "w.json"
+    served("--busy", 0, "--seed", 5, "--world", world)
+    for flag, value in (("--seed", 5), ("--busy", 1)):
+        ran = broker("sandbox", flag, value, "--world", world)
+        assert (ran.code, flag in ran.err) == (1, True)
+    served("--speed", 60, "--world", world)
+    assert Sandbox(path=world).clock.state.speed == 60
+
+
+@pytest.mark.parametrize(
+    "command", [("status", "cr-1", "--unused"), ("jobs", "--quarantine", "--explain", "1"),
+                ("jobs", "--confirm", "queue", "--quarantine"), ("report", "--plan", "p.json", "--since", "7d")]
+)  # fmt: skip
+def test_flags_of_which_one_would_do_nothing_are_an_error(broker: Broker, demo: Path, command: tuple[str, ...]) -> None:
+    ran = broker(*command, "-c", demo)
+    assert (ran.code, ran.out) == (1, "")
+    assert any(word in ran.err for word in command if word.startswith("--"))
 
 
 def test_the_lineage_that_is_named_is_adopted_where_there_are_two(broker: Broker, demo: Path) -> None:
