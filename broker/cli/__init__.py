@@ -5,6 +5,7 @@ error handling, and this is where every ending gets its exit code.
 """
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Tests call this."""
     from broker.cli.app import app
 
-    given = Given()
+    given = Given(json=_asked_for_json(arguments))
     try:
         ended = get_command(app).main(list(arguments), prog_name="broker", standalone_mode=False, obj=given)
     except BrokerError as error:
@@ -42,6 +43,14 @@ def run(arguments: Sequence[str]) -> int:
         given.common.console.crash(error)
         return Exit.ERROR
     return _interrupted(given) if ended == Exit.INTERRUPTED else int(ended or Exit.OK)
+
+
+def _asked_for_json(arguments: Sequence[str]) -> bool:
+    """Also where the rest of the command line cannot be understood: a program that reads documents gets one."""
+    return "--json" in arguments or os.environ.get("BROKER_JSON", "").lower() in _TRUE
+
+
+_TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 def _usage_hint(error: TyperException) -> str:

@@ -94,8 +94,8 @@ _COMMON_NAMES = frozenset(parameter.name for parameter in _COMMON_PARAMETERS)
 class Given:
     """All common flags as far as they are known: also for reporting the error that ended the command."""
 
-    def __init__(self) -> None:
-        self.common = Common()
+    def __init__(self, *, json: bool = False) -> None:
+        self.common = Common(json=json)
 
     def add(self, common: Common) -> Common:
         self.common = common.over(self.common)

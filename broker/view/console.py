@@ -56,6 +56,8 @@ class Console:
 
     def usage(self, text: str, hint: str) -> None:
         self._err(f"broker: {text.rstrip('.')}. {hint}")
+        if self.json:
+            self.answer(_error_document(text, hint, (), Exit.ERROR))
 
     def crash(self, error: Exception) -> None:
         """What we did not foresee: still one line; the traceback is there for who asks."""

@@ -142,6 +142,51 @@ def test_with_json_stdout_is_documents_and_nothing_else(broker: Broker, demo: Pa
     assert all(document["format_version"] == 1 for document in documents)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "--ouput", "p.json"),
+        ("nope",),
+        ("plan", "--format", "yaml"),
+        ("status", "a", "b"),
+        ("run", "--max-seconds", "x"),
+    ],
+    ids=" ".join,
+)
+def test_with_json_what_cannot_be_understood_is_a_document_too(
+    broker: Broker, demo: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert broker(*command, "-c", demo).out == ""
+    flagged = broker(*command, "--json", "-c", demo)
+    monkeypatch.setenv("BROKER_JSON", "1")
+    for ran in (flagged, broker(*command, "-c", demo)):
+        (document,) = documents_in(ran.out, by_line=False)
+        assert (ran.code, document["kind"], document["exit_code"]) == (1, "error", 1)
+        assert document["what"] and "--help" in document["next_step"]
+
+
+WRITING: list[tuple[str, ...]] = [
+    ("init", "elsewhere"), ("state", "backup", "b.db"), ("state", "unlock"), ("history", "import", "past.csv"),
+    ("history", "export", "out.csv"), ("history", "prune"), ("apply", "--yes"), ("release", "--all-ours", "--yes"),
+    ("report", "--plan", "p.json"), ("schedule", "--look"), ("backtest", "past.csv"),
+]  # fmt: skip
+
+
+def test_with_json_every_other_command_answers_with_documents_too(broker: Broker, demo: Path) -> None:
+    """In a row, as they find what the ones before have left; those that are told of errors are told in documents."""
+    rows = [
+        f"{day},ana,2026-07-{day:02}T12:00Z,2026-07-{day:02}T12:10Z,2026-07-{day:02}T15:10Z,done,8"
+        for day in range(1, 29)
+    ]
+    Path("past.csv").write_text("\n".join(["id,user,submit,start,end,state,gpus", *rows]) + "\n")
+    assert broker("plan", "--out", "p.json", "-c", demo).code == 0
+    for command in WRITING:
+        ran = broker(*command, "--json", "-c", demo)
+        documents = documents_in(ran.out, by_line=command[0] in ("apply", "release"))
+        assert documents and all(each["format_version"] == 1 for each in documents), command
+        assert ran.code == 0, (command, ran)
+
+
 def documents_in(out: str, *, by_line: bool) -> list[Any]:
     return [json.loads(line) for line in (out.splitlines() if by_line else [out])]
 
