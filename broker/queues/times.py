@@ -21,7 +21,7 @@ def moment(written: object, zone: ZoneInfo | None) -> datetime | None:
     if isinstance(written, bool):
         raise Unfit("is not a time", written)
     if isinstance(written, int | float):
-        return _epoch(float(written))
+        return _epoch(written)
     if written is None:
         return None
     if not isinstance(written, str):
@@ -33,7 +33,7 @@ def moment(written: object, zone: ZoneInfo | None) -> datetime | None:
 
 
 def _epoch(value: float) -> datetime | None:
-    """0 and below mean "not known" in every queue that writes epochs."""
+    """0 and below mean "not known" in every queue that writes epochs. Whole numbers may be of any size."""
     if not value > 0:
         return None
     scale = next((scale for least, scale in _SCALES if value >= least), 1)

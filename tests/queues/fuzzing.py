@@ -36,6 +36,7 @@ LEAST_S = 0.25
 ROW_BYTES = len("4711_99999\n")
 """The least that names a task of an array on a line of its own."""
 
+MOST_BYTES = 1 << 24
 _BLOCK = 2_000
 _CLOCK = FixedClock(fixtures.AT)
 
@@ -52,7 +53,7 @@ class Sum(NamedTuple):
 def view(name: str, raw: bytes) -> SourceView:
     """As the broker sees it, the format being told or `auto`."""
     source = QueueSource(
-        name="q", format=name, timezone="Europe/Zurich", procs_per_gpu=8, max_bytes=1 << 24,
+        name="q", format=name, timezone="Europe/Zurich", procs_per_gpu=8, max_bytes=MOST_BYTES,
         max_age=timedelta(days=365_000),
     )  # fmt: skip
     try:

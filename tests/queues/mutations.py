@@ -12,9 +12,9 @@ _WORDS = (
     b"UNLIMITED", "\u00b2".encode(), "\u0664".encode(), b"9" * 5000, b"(" * 500, b"1-2-3:4:5", b"n[0-9999][0-9999]",
 )  # fmt: skip
 _VALUES: tuple[Any, ...] = (
-    None, True, -1, 0, 2**63, 2**70, 1e308, "", "x", "\0", "1e5", [], {}, [[]], {"set": True}, "9" * 30, [None], ["x"],
-    {"set": True, "infinite": False, "number": "soon"}, {"set": False}, {"infinite": True}, "gres/gpu:", "1-5,", -0.0,
-    "n[0-9999][0-9999]", "0-199999", "\u00b2",
+    None, True, -1, 0, 2**63, 2**70, 10**400, 1e308, "", "x", "\0", "1e5", [], {}, [[]], {"set": True}, "9" * 30,
+    [None], ["x"], {"set": True, "infinite": False, "number": "soon"}, {"set": False}, {"infinite": True}, "gres/gpu:",
+    "1-5,", -0.0, "n[0-9999][0-9999]", "0-199999", "\u00b2",
 )  # fmt: skip
 
 
