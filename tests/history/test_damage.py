@@ -1,5 +1,6 @@
 """Damaged files: nothing is raised, every row is accounted for, and what is kept can be read again."""
 
+import gzip
 import random
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 
 from broker.history.importing import Options, import_file
 from broker.history.past import jobs
+from broker.queues.registry import FORMATS
 from state.history.store import History
-from tests.history.conftest import HEADER, NOW, row
+from tests.history.conftest import HEADER, NOW, row, written
 from tests.queues import fixtures
 from tests.queues.mutations import mutated
 
@@ -54,3 +56,84 @@ def test_a_header_alone_is_a_cut_off_file_only_without_its_end(history: History,
     found = import_file(file, OPTIONS, history, NOW)
     assert found.failed is (not end)
     assert ("cut off" in "".join(found.problems)) is found.failed
+
+
+def refused(history: History, file: Path, why: str) -> None:
+    found = import_file(file, Options(timezone="UTC"), history, NOW)
+    assert found.failed and not found.kept
+    (line,) = found.problems
+    assert why in line and "\n" not in line
+    assert list(jobs(history)) == []
+
+
+def test_links_in_a_ring_and_files_that_we_may_not_read(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring, other, plain = tmp_path / "ring", tmp_path / "other", written(tmp_path / "plain.txt", [row()])
+    ring.symlink_to(other)
+    other.symlink_to(ring)
+    refused(history, ring, "Too many levels of symbolic links")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    refused(history, plain, "cannot be read: Permission denied; check the path and its mode")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (row().encode("utf-16-le"), "NUL bytes"),
+        (f"{HEADER}\n{row()}\n".encode() + b"\0\n", "NUL bytes"),
+        (f"{HEADER}\n{row()}\n".encode() + b"\xff\n", "is not UTF-8"),
+        (gzip.compress(f"{HEADER}\n{row()}\n".encode())[:-9], "broken gzip"),
+        (b"<html><body>Sign in</body></html>", "is a web page"),
+        (b"502 Bad Gateway\n", "is in no format that is known"),
+        (b"sacct: error: slurmdbd: Unable to contact\n", "is in no format that is known"),
+        (b"", "is empty"),
+        (f"{HEADER}\n".encode() + b"7" * (17 << 20), "has a line of more than 16 MiB"),
+    ],
+)
+def test_what_is_no_history_adds_nothing(history: History, tmp_path: Path, content: bytes, why: str) -> None:
+    """And is not taken for known when it comes again. Of a large file, what was written before the fault stays."""
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(content)
+    refused(history, file, why)
+    refused(history, file, why)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_other_encodings_are_imported_alike(history: History, tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "sacct.txt"
+    file.write_bytes(f"{HEADER}\n{row()}\n{row('8')}\n".encode(encoding))
+    assert import_file(file, OPTIONS, history, NOW).kept == 2
+
+
+@pytest.mark.parametrize("beyond", ["10000-01-01T00:00:00", "9" * 30, "99999-01-01", "9999-12-31T23:59:59-23:59"])
+@pytest.mark.parametrize("column", ["Submit", "Start", "End", "Eligible"])
+def test_dates_beyond_reason_are_set_aside_alone(history: History, tmp_path: Path, beyond: str, column: str) -> None:
+    cells = row().split("|")
+    cells[HEADER.split("|").index(column)] = beyond
+    found = import_file(written(tmp_path / "sacct.txt", ["|".join(cells), row("8")]), OPTIONS, history, NOW)
+    assert (found.quarantined, found.kept) == (1, 1)
+    assert [job.id for job in jobs(history)] == ["8"]
+
+
+def test_another_format_behind_a_history_is_set_aside(history: History, tmp_path: Path) -> None:
+    file = written(tmp_path / "sacct.txt", [row(), '{"id": "7", "submit": 1, "gpus": 8}', "id,submit,gpus"])
+    found = import_file(file, OPTIONS, history, NOW)
+    assert (found.kept, found.quarantined, len(found.problems)) == (1, 2, 1)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "parquet"])
+def test_ids_of_a_second_cluster_are_other_jobs(history: History, name: str) -> None:
+    """Where the format has no cluster of its own, the one that is told makes the identity."""
+    path = fixtures.of_format(name)[0]
+    for cluster in ("one", "two"):
+        told = Options(format=name, timezone="UTC", cluster=cluster, procs_per_gpu=8)
+        assert import_file(path, told, history, NOW).kept
+    found = list(jobs(history))
+    for each in ("one", "two"):
+        assert len([job for job in found if job.cluster == each]) in (0, len(found) / 2)
+    assert len({(job.cluster, job.id, job.attempt, job.submit) for job in found}) == len(found)

@@ -26,6 +26,7 @@ WORKSPACE = (
 )
 NOW = datetime.now(UTC)  # noqa: TID251 - what is asked for depends on the wall clock
 Reply = tuple[int, Any]
+ASKERS: dict[str, Callable[[str], Any]] = {"vertex": custom_jobs.ask, "azure-ml": workspace.ask}
 
 
 class Service:
@@ -195,14 +196,18 @@ class TestBoth:
             ((200, {"value": [7], "customJobs": [7]}), "is a proxy between?"),
         ],
     )
-    def test_what_goes_wrong_is_unknown_and_one_line(
-        self, service: Service, name: str, where: str, instead: Reply, why: str
-    ) -> None:
+    def test_what_goes_wrong_is_said(self, service: Service, name: str, where: str, instead: Reply, why: str) -> None:
         service.instead = [instead]
+        with pytest.raises(Unasked) as refused:
+            ASKERS[name](where)
+        assert why in str(refused.value) and len(str(refused.value)) < 160
+
+    def test_what_goes_wrong_is_unknown_and_one_line(self, service: Service, name: str, where: str) -> None:
+        service.instead = [(403, {"error": {"message": "denied\nand more"}})]
         view = asked(name, where)
         assert view.trust is Trust.UNKNOWN
         (line,) = view.problems
-        assert why in line and "\n" not in line and sys.executable not in line
+        assert "grant the permission" in line and "\n" not in line and sys.executable not in line
 
     def test_what_passes_is_asked_again(self, service: Service, name: str, where: str) -> None:
         filled(service)

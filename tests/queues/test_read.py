@@ -105,6 +105,27 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     unknown(QueueSource(name="q", files=written(tmp_path, TABLE).files, max_bytes=5), "is larger than 5 bytes")
 
 
+def test_links_in_a_ring_and_to_nowhere_are_one_line(tmp_path: Path) -> None:
+    ring, other, dangling = (tmp_path / name for name in ("ring", "other", "dangling"))
+    ring.symlink_to(other)
+    other.symlink_to(ring)
+    dangling.symlink_to(tmp_path / "none")
+    unknown(QueueSource(name="q", files=(ring,)), "Too many levels of symbolic links")
+    unknown(QueueSource(name="q", files=(dangling,)), "No such file")
+
+
+@pytest.mark.parametrize("step", ["stat", "read_bytes"])
+def test_a_file_that_we_may_not_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Whoever runs the tests may read everything, so the refusal is played."""
+    source = written(tmp_path, TABLE)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, step, refuse)
+    unknown(source, "cannot be read: Permission denied; check the path and its mode")
+
+
 def test_a_file_that_is_too_old_or_from_the_future(tmp_path: Path) -> None:
     unknown(written(tmp_path, TABLE, age=timedelta(minutes=61)), "is 1 h 1 min old, allowed are 30 min")
     unknown(written(tmp_path, TABLE, age=timedelta(minutes=-61)), "1 h 1 min in the future")
