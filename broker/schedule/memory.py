@@ -129,7 +129,7 @@ def _pool(saved: _SavedPool) -> PoolMemory:
 def _hold(saved: dict[str, Any]) -> HoldBack:
     hold = HoldBack(capacity=saved["capacity"], windows=saved["windows"])
     for field in fields(HoldBack):
-        if field.name != "history":
+        if field.name != "history" and field.name in saved:  # what an older broker did not know begins as new
             setattr(hold, field.name, saved[field.name])
     hold.history.extend({int(gpus): int(count) for gpus, count in hour} for hour in saved["history"])
     return hold

@@ -8,6 +8,7 @@ from broker.sia.columns import (
     NEVER,
     NOBODY,
     ORDER,
+    PARDONED,
     RESTART,
     RUNNING,
     TINY_S,
@@ -144,7 +145,10 @@ def start_owed(s: State, j: int, now: float, kind: int) -> None:
 
 @kernel
 def note_sensitive(s: State, j: int, now: float, missed: int) -> None:
-    """Count the owed starts that a wait for slots would hurt: waited little in the shadow, and maybe short."""
+    """Count the owed starts that a wait for slots would hurt: waited little in the shadow, and maybe short.
+
+    One that no hold-back could have helped (PARDONED) wanted slots all the same, but says nothing of the hold-back.
+    """
     kept_waiting = s.jobs[j].shadow_start - s.jobs[j].submit + s.jobs[j].quick_s
     if not s.pool[0].tolerance * kept_waiting < s.pool[0].pause_s:
         return
@@ -153,8 +157,9 @@ def note_sensitive(s: State, j: int, now: float, missed: int) -> None:
         close_window(s)
         s.pool[0].window = window
     s.pool[0].window_gpus += s.jobs[j].gpus
-    s.pool[0].sensitive += 1
-    s.pool[0].missed += missed
+    if missed != PARDONED:
+        s.pool[0].sensitive += 1
+        s.pool[0].missed += missed
 
 
 @kernel
@@ -194,13 +199,32 @@ def note_lateness(s: State, now: float, slack_s: float) -> None:
 
 @kernel
 def note_misses(s: State, now: float) -> None:
+    """Jobs that wait though they are owed. By how much claims exceed capacity, they would wait if nothing were lent."""
+    beyond = s.pool[0].short
+    if beyond > 0:
+        beyond -= pardoned(s)
     for i in range(s.pool[0].active):
         j = s.tenants[s.active[i]].last_waiting
         while j != NOBODY:
             if not s.jobs[j].missed:
-                s.jobs[j].missed = 1
-                note_sensitive(s, j, now, 1)
+                s.jobs[j].missed = 1 if s.jobs[j].gpus > beyond else PARDONED
+                note_sensitive(s, j, now, s.jobs[j].missed)
+                if s.jobs[j].missed == PARDONED:
+                    beyond -= s.jobs[j].gpus
             j = s.jobs[j].waits_before
+
+
+@kernel
+def pardoned(s: State) -> int:
+    """GPUs of waiting jobs that have been pardoned before and still are beyond capacity."""
+    gpus = 0
+    for i in range(s.pool[0].active):
+        j = s.tenants[s.active[i]].last_waiting
+        while j != NOBODY:
+            if s.jobs[j].missed == PARDONED:
+                gpus += s.jobs[j].gpus
+            j = s.jobs[j].waits_before
+    return gpus
 
 
 @kernel

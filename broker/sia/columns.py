@@ -20,6 +20,8 @@ QUEUED, RUNNING, DRAINING, RESIZING, DONE, CANCELLED = 0, 1, 2, 3, 4, 5
 # Decisions, as written to the log
 GRANT, LOAN, RECLAIM, AFRESH, EXPAND, SHRINK, RESUME = 0, 1, 2, 3, 4, 5, 6
 
+PARDONED = 2  # Job.missed
+
 # Switches of State.on
 ENTITLEMENT, ORDER, RESTORE, RESTART, CREDIT, GUARD = 0, 1, 2, 3, 4, 5
 SWITCHES = 6
@@ -55,7 +57,7 @@ class Job:
     shadow_left: int = 0  # 1: its shadow end has passed
     waiting_since: float = NEVER
     late: int = 0  # 1: owed, running, and behind its shadow
-    missed: int = 0  # 1: had to wait when it became owed
+    missed: int = 0  # 1: had to wait when it became owed; PARDONED: claims exceeded capacity by as much
     started_at: float = 0.0
     cancelled_at: float = NEVER
     before: int = NOBODY  # in the tenant's queue

@@ -2,8 +2,13 @@
 
 The amount is the (1 - alpha) quantile of the GPUs that sensitive owed starts want within one reclaim time, as the best
 expert of late sees it (fixed-share Hedge on pinball loss: Herbster and Warmuth 1998), plus a correction that is raised
-after batches with too many misses and lowered after others (online risk control: Gibbs and Candes 2021). The largest
-correction lends nothing, which cannot miss; so the long-run share of misses is at most alpha whatever the experts say.
+after batches with too many misses and lowered after others (online risk control: Gibbs and Candes 2021).
+
+A burst that nobody foresaw makes many misses at once, and a correction that answered each of them would lend nothing for
+months without preventing any. So a batch raises it by little, and the other misses are owed: when as many are owed as
+there are GPUs, nothing is lent until enough starts have gone well (saturation: Angelopoulos, Candes and Tibshirani 2023).
+What lends nothing cannot miss; so misses <= alpha x starts + (1 / step + most_owed) x capacity + those of one batch, and
+the long-run share of misses is at most alpha whatever the experts say.
 """
 
 from collections import deque
@@ -27,10 +32,13 @@ class HoldBack:
     step: float = 1.0  # GPUs by which a miss above the allowance raises the correction
     eagerness: float = 2.0  # of the Hedge
     share: float = 0.02  # of weight handed round, so that a fallen expert can come back
+    sudden: float = 0.05  # of capacity: so many misses of one batch raise the correction, the others are owed
+    most_owed: float = 1.0  # of capacity, in misses: from there on nothing is lent
     weights: list[float] = field(default_factory=lambda: [1.0] * len(EXPERTS))
     standing: list[float] = field(default_factory=list)
     history: deque[Histogram] = field(default_factory=lambda: deque(maxlen=4 * HOURS_A_WEEK))
     correction: float = 0.0
+    owed: float = 0.0  # misses that the correction does not hold yet
     starts: int = 0
     misses: int = 0
 
@@ -38,6 +46,8 @@ class HoldBack:
         """GPUs to hold back during the next hour; `forecast` is an outside expert's quantile, None if there is none."""
         self.standing = self._predictions(forecast)
         best = max(range(len(EXPERTS)), key=lambda k: self.weights[k])
+        if self.owed >= self.most_owed * self.capacity:
+            return self.capacity
         return max(0, min(self.capacity, round(self.standing[best] + self.correction)))
 
     def learn(self, wanted: Mapping[int, int], starts: int, misses: int) -> None:
@@ -53,8 +63,16 @@ class HoldBack:
             self._correct()
 
     def _correct(self) -> None:
-        step = self.step * (self.misses - self.alpha * self.starts)
-        self.correction = max(-self.capacity, min(self.capacity, self.correction + step))
+        """Every miss raises the correction or is owed, and what is owed is paid off before more is lent than is usual.
+
+        So correction / step + owed never falls behind misses - alpha x starts.
+        """
+        acted = min(float(self.misses), self.sudden * self.capacity)
+        correction = self.correction / self.step + acted - self.alpha * self.starts
+        self.owed += self.misses - acted + max(0.0, correction - self.capacity / self.step)
+        paid = min(self.owed, max(0.0, -correction))
+        self.owed -= paid
+        self.correction = max(-self.capacity, min(self.capacity, self.step * (correction + paid)))
         self.starts = self.misses = 0
 
     def _judge(self, hour: Histogram) -> None:

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker.sia.holdback import EXPERTS, HoldBack, quantile
 
@@ -51,3 +53,49 @@ def test_calm_demand_frees_what_was_held() -> None:
         hold.hold()
         hold.learn({1: 1}, 1, 0)
     assert hold.hold() <= 1
+
+
+HOURS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300), st.integers(0, 40)), min_size=1, max_size=300)
+
+
+@settings(max_examples=100, deadline=None)
+@given(hours=HOURS, capacity=st.integers(1, 60), step=st.sampled_from([0.5, 1.0, 4.0]))
+def test_misses_never_exceed_their_allowance_by_more_than_a_constant(
+    hours: list[tuple[int, int, int]], capacity: int, step: float
+) -> None:
+    """Whoever makes the misses; only where nothing is lent there are none."""
+    hold = HoldBack(capacity=capacity, windows=6, alpha=0.02, step=step)
+    starts = misses = largest = 0
+    for started, missed, wanted in hours:
+        missed = min(missed, started) if hold.hold() < capacity else 0
+        hold.learn({wanted: 2}, started, missed)
+        starts, misses, largest = starts + started, misses + missed, max(largest, started)
+        constant = (1 / step + hold.most_owed) * capacity + largest + hold.batch
+        assert misses <= hold.alpha * starts + constant
+
+
+def test_after_a_burst_that_nobody_foresaw_lending_goes_on_within_a_day() -> None:
+    hold = HoldBack(capacity=1000, windows=60, alpha=0.003)
+    for _ in range(200):
+        usual = hold.hold()
+        hold.learn({2: 20}, 20, 0)
+    hold.learn({900: 1}, 900, 880)
+    for _ in range(24):
+        after = hold.hold()
+        hold.learn({2: 20}, 20, 0)
+    assert after <= usual + hold.sudden * hold.capacity + 2
+    assert hold.owed > 800, "the misses are not forgotten"
+
+
+def test_when_bursts_go_on_nothing_is_lent_until_enough_went_well() -> None:
+    hold = HoldBack(capacity=100, windows=60, alpha=0.1)
+    hold.learn({0: 1}, 20, 0)
+    for _ in range(3):
+        hold.learn({90: 1}, 90, 90)
+    assert hold.hold() == 100
+    held = []
+    for _ in range(400):
+        held.append(hold.hold())
+        hold.learn({1: 1}, 20, 0)
+    assert held[0] == held[30] == 100
+    assert held[-1] <= 1
