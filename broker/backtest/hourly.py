@@ -180,7 +180,7 @@ class _Play:
         pool = self.state.pool[0]
         hour = Hour(
             at=at,
-            claims=int(pool["claimed"]),
+            claims=int(pool["claimed"] + pool["firm"]),
             demand=int(pool["demand"]),
             peak=int(pool["peak"]),
             capacity=int(pool["goal"]),

@@ -240,4 +240,4 @@ def measure_claims(s: State) -> None:
         claimed += due - s.tenants[v].owed
     s.pool[0].unmet = unmet
     s.pool[0].claimed = claimed
-    s.pool[0].short = max(0, claimed - s.pool[0].capacity)
+    s.pool[0].short = max(0, claimed + s.pool[0].firm - s.pool[0].capacity)

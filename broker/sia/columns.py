@@ -36,7 +36,9 @@ class Job:
     gpus: int = 1
     most: int = 1  # > gpus: elastic
     speed_power: float = 1.0  # speed on a GPUs is (a / gpus) ** speed_power, a >= gpus
-    lendable: int = 1  # 1: may start early on what others do not use
+    lendable: int = 1  # 1: may start early on what others do not use, and be called back
+    firm: int = 0  # 1: cannot be called back, and may start early where that will hardly ever be needed
+    firm_loan: int = 0  # how a firm loan went
     reclaim_s: float = 0.0
     restore_s: float = 0.0
     quick_s: float = 0.0  # predicted 10% quantile of the duration
@@ -107,7 +109,14 @@ class Pool:
     owed_all: int = 0
     unmet: int = 0  # claimed and not held
     claimed: int = 0  # the claims G
-    short: int = 0  # by how much G exceeds capacity
+    short: int = 0  # by how much G exceeds capacity, less what is lent firmly
+    firm: int = 0  # slots of jobs that run early and cannot be called back
+    firm_in_the_way: int = 0  # of which a claim needs
+    firm_share: float = 0.0  # of firm loans that may miss; 0: there are none
+    firm_correction: float = 0.0  # GPUs
+    firm_open: int = 0  # loans that are not judged yet, and the next two: that are, and that missed
+    firm_judged: int = 0
+    firm_missed: int = 0
     demand: int = 0  # GPUs of unfinished jobs, running or not
     peak: int = 0  # largest of claims and demand since it was last read
     claims_peak: int = 0  # largest of the claims since it was last read
@@ -135,6 +144,17 @@ class Pool:
     largest_lag: float = 0.0
 
 
+@dataclass(slots=True)
+class Horizon:
+    """How far claims rise within `length_s` of a moment; `since` NEVER: not watched now."""
+
+    length_s: float = 0.0
+    rise: float = NEVER  # NEVER: none was seen yet
+    since: float = NEVER
+    level: int = 0
+    top: int = 0
+
+
 class State(NamedTuple):
     jobs: list[Job]
     tenants: list[Tenant]
@@ -149,6 +169,7 @@ class State(NamedTuple):
     log_kind: list[int]
     wanted: list[int]  # histogram: windows of one reclaim time by the GPUs that sensitive owed starts wanted in them
     on: list[int]  # switches of the rules
+    horizons: list[Horizon]
 
 
 @kernel

@@ -17,6 +17,7 @@ from broker.sia.columns import (
     speed_of,
 )
 from broker.sia.compiling import kernel
+from broker.sia.firm import firm_begin, may_lend_firmly, think_of_firm_loans
 from broker.sia.heap import heap_less, heap_push
 from broker.sia.lists import log, queue_leave, running_add, running_remove
 from broker.sia.shadow import note_lag, service_of
@@ -166,6 +167,8 @@ def preempt(s: State, j: int, now: float) -> None:
 @kernel
 def lend(s: State, now: float) -> None:
     """Queued jobs of any tenant start early; what is left is for elastic jobs."""
+    if s.pool[0].firm_share > 0.0:
+        think_of_firm_loans(s, now)
     best = next_loan(s, spare(s))
     while best != NOBODY:
         queue_leave(s, best)
@@ -202,7 +205,8 @@ def next_loan(s: State, room: int) -> int:
         return best
     for root in s.sizes:
         if root != NOBODY and s.jobs[root].gpus <= room and (best == NOBODY or heap_less(s.queue, root, best)):
-            best = root
+            if s.jobs[root].firm == 0 or may_lend_firmly(s, root):
+                best = root
     return best
 
 
@@ -214,6 +218,8 @@ def start_early(s: State, j: int, now: float) -> None:
     s.jobs[j].started_at = now
     s.pool[0].busy += s.jobs[j].gpus
     running_add(s, j)
+    if s.jobs[j].firm:
+        firm_begin(s, j)
     log(s, j, LOAN)
 
 

@@ -2,6 +2,7 @@
 
 from broker.sia.columns import NEVER, NOBODY, State
 from broker.sia.compiling import kernel
+from broker.sia.firm import firm_wanted
 from broker.sia.heap import heap_push, heap_remove
 
 
@@ -14,7 +15,7 @@ def enqueue(s: State, j: int) -> None:
     """
     v = s.jobs[j].tenant
     has_turn = s.jobs[j].gpus <= s.tenants[v].entitlement
-    if not s.jobs[j].lendable or (has_turn and s.jobs[j].preempted >= s.pool[0].limit):
+    if not (s.jobs[j].lendable or firm_wanted(s, j)) or (has_turn and s.jobs[j].preempted >= s.pool[0].limit):
         return
     rest = s.jobs[j].typical_s
     if s.pool[0].shortest:

@@ -18,6 +18,7 @@ from broker.sia.columns import (
     speed_of,
 )
 from broker.sia.compiling import kernel
+from broker.sia.firm import firm_again, firm_over
 from broker.sia.heap import heap_push, heap_remove
 from broker.sia.lists import activate, enqueue, queue_leave, waiting_insert, waiting_remove
 
@@ -47,6 +48,8 @@ def owe(s: State, j: int, now: float) -> None:
     s.pool[0].owed_all += gpus
     if s.jobs[j].state == RUNNING or s.jobs[j].state == RESIZING:
         hold_owed(s, j, now)
+        if s.jobs[j].firm:
+            firm_over(s, j)
         return
     if s.jobs[j].state == QUEUED:
         queue_leave(s, j)
@@ -85,6 +88,8 @@ def disown(s: State, j: int) -> None:
         s.tenants[v].granted -= gpus
         s.tenants[v].late -= s.jobs[j].late
         s.jobs[j].late = 0
+        if s.jobs[j].firm:
+            firm_again(s, j)
         return
     waiting_remove(s, v, j)
     if s.jobs[j].state == QUEUED:

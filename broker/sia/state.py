@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from broker.sia.columns import NOBODY, SWITCHES, Job, Pool, State, Tenant
+from broker.sia.columns import NOBODY, SWITCHES, Horizon, Job, Pool, State, Tenant
 from broker.sia.compiling import filled, to_arrays
 from broker.sia.heap import Node
 from broker.sia.step import promise_all
+
+
+HORIZONS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class Rules:
     shortest_first: bool = True
     latest_first: bool = False
     off: frozenset[int] = frozenset()
+    firm_share: float = 0.0  # of loans to jobs that cannot be called back that may miss; 0: none are made
 
     def on_ticks(self, tick_s: float) -> "Rules":
         """For decisions on ticks only: a reclaim takes whole ones, at least one, and a restore whole ones."""
@@ -45,6 +49,7 @@ def new_state(*, entitlements: Sequence[int], kept: Sequence[int] = (), capacity
         log_kind=[0] * 16,
         wanted=[0] * (max(int(capacity), int(sum(entitlements))) + 1),
         on=[0 if switch in rules.off else 1 for switch in range(SWITCHES)],
+        horizons=horizons(rules),
     )
     for tenant, slots in zip(state.tenants, kept, strict=False):
         tenant.keep = slots
@@ -60,16 +65,25 @@ def _pool(capacity: int, rules: Rules) -> Pool:
         shortest=int(rules.shortest_first),
         latest_first=int(rules.latest_first),
         tolerance=rules.tolerance,
+        firm_share=rules.firm_share,
         reach_s=max(rules.reclaim_s, 1.0),
         pause_s=rules.reclaim_s + rules.restore_s,
     )
 
 
+def horizons(rules: Rules) -> list[Horizon]:
+    """From one reclaim time to weeks, each twice the one before."""
+    return [Horizon(length_s=max(rules.reclaim_s, 1.0) * 2**k) for k in range(HORIZONS)]
+
+
+def class_of(job: Job) -> int:
+    """Jobs of one class are lent to in order of rank, so all of them must need the same."""
+    return -job.gpus if job.firm else job.gpus
+
+
 def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
     """Make room for a job, which is not submitted yet; `classes` numbers the sizes seen so far."""
-    job.size = classes.setdefault(job.gpus, len(classes))
-    if job.size == len(state.sizes):
-        state.sizes.append(NOBODY)
+    classify(state, job, classes)
     state.jobs.append(job)
     state.pool[0].elastic += job.most > job.gpus
     for heap in (state.ends, state.drains, state.queue):
@@ -80,12 +94,18 @@ def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
     return len(state.jobs) - 1
 
 
+def classify(state: State, job: Job, classes: dict[int, int]) -> None:
+    job.size = classes.setdefault(class_of(job), len(classes))
+    if job.size == len(state.sizes):
+        state.sizes.append(NOBODY)
+
+
 def whole_state(state: State, jobs: Any) -> State:
     """The state as arrays, with all jobs of a replay at once; `jobs` is a record array, in order of submit."""
     import numpy as np
 
     columns: dict[str, Any] = {}
-    sizes, jobs["size"] = np.unique(jobs["gpus"], return_inverse=True)
+    sizes, jobs["size"] = np.unique(np.where(jobs["firm"] > 0, -jobs["gpus"], jobs["gpus"]), return_inverse=True)
     state.pool[0].elastic = int(np.sum(jobs["most"] > jobs["gpus"]))
     arrays: State = to_arrays(state)
     node, count = Node(), len(jobs)

@@ -17,6 +17,7 @@ from broker.sia.columns import (
     State,
 )
 from broker.sia.compiling import kernel
+from broker.sia.firm import firm_look, firm_over
 from broker.sia.heap import heap_remove
 from broker.sia.lending import lend, missing, reclaim, spare
 from broker.sia.lists import activate, enqueue, log, queue_leave, running_remove, waiting_remove
@@ -86,7 +87,10 @@ def leave(s: State, j: int, state: int) -> None:
         release(s, j, was)
     if owed:
         leave_owed(s, j, was)
-    elif s.jobs[j].gpus <= s.tenants[v].entitlement:
+        return
+    if s.jobs[j].firm and was == RUNNING:
+        firm_over(s, j)
+    if s.jobs[j].gpus <= s.tenants[v].entitlement:
         s.tenants[v].behind -= 1
 
 
@@ -183,6 +187,8 @@ def decide(s: State, now: float) -> None:
         settle_claims(s, now)
     if s.pool[0].active > 0:
         note_misses(s, now)
+    if s.pool[0].firm_share > 0.0:
+        firm_look(s, now)
     if spare(s) > 0 or s.pool[0].extra > 0:
         lend(s, now)
     give_back(s)
@@ -197,7 +203,7 @@ def give_back(s: State) -> None:
     free = pool.capacity - pool.busy
     kept = min(max(0, free), pool.unmet)
     pool.capacity = max(pool.goal, pool.busy + kept)
-    pool.short = max(0, pool.claimed - pool.capacity)
+    pool.short = max(0, pool.claimed + pool.firm - pool.capacity)
 
 
 @kernel

@@ -23,7 +23,7 @@ class Instance:
     kept: list[int] = field(default_factory=list)
 
 
-EXTRAS = ("elastic", "cancels", "moves")
+EXTRAS = ("elastic", "cancels", "moves", "firm")
 
 
 def draw_extras(rng: random.Random) -> list[str]:
@@ -31,8 +31,8 @@ def draw_extras(rng: random.Random) -> list[str]:
 
 
 def draw(rng: random.Random, extras: Iterable[str] = (), off: Iterable[int] = ()) -> Instance:
-    """With elastic jobs, cancellations and moving capacity, as `extras` say; rules in `off` are switched off."""
-    elastic, cancels, moves = (name in extras for name in EXTRAS)
+    """With elastic jobs, cancellations, moving capacity and firm loans, as `extras` say; rules in `off` are off."""
+    elastic, cancels, moves, firm = (name in extras for name in EXTRAS)
     entitlements = [rng.randint(1, 4) for _ in range(rng.randint(1, 4))]
     reclaim, restore = rng.randint(0, 6), rng.randint(0, 9)
     span = rng.choice((6, 12, 30))
@@ -59,7 +59,11 @@ def draw(rng: random.Random, extras: Iterable[str] = (), off: Iterable[int] = ()
         off=frozenset(off),
         latest_first=rng.randint(0, 2) == 0,
         most_preemptions=rng.choice((3, 1000)),
+        firm_share=rng.choice((0.05, 0.5)) if firm else 0.0,
     )
+    for job in jobs if firm else ():
+        if rng.randint(0, 1):
+            job.lendable, job.firm, job.most = 0, 1, job.gpus
     return Instance(entitlements, jobs, plan, capacity, rules)
 
 
@@ -103,6 +107,8 @@ def forecast_nonsense(state: State, rng: random.Random) -> None:
         job.typical_s = rng.choice(ODD_FORECASTS)
         job.quick_s = rng.choice(ODD_FORECASTS)
     state.pool[0].hold = rng.choice((0, 0, 1, 3))
+    for horizon in state.horizons:
+        horizon.rise = rng.choice((horizon.rise, 0.0))
 
 
 def play(instance: Instance, rng: random.Random | None = None) -> tuple[State, World, int]:
