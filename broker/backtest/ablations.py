@@ -33,8 +33,11 @@ ABLATIONS = {
     "point forecast": "capacity covers the median rise of demand instead of a high quantile of it",
     "forecast error x3": "durations are the true ones and rises the usual, both times or over 3 at random",
     "forecast error x10": "the same by 10",
+    "a fifth unstoppable": "a fifth of the jobs cannot be called back, and does not borrow",
+    "a fifth unstoppable but lent to": "the same, and they borrow where 95% will have ended before their slots are owed",
     "adversarial bursts": "every tenant wants all that it is promised once a week at 4 at night, for half an hour",
 }
+_LENT_TO = 0.05
 _WEEK_S, _FOUR_S, _BURST_S = 7 * 86_400.0, 4 * 3_600.0, 1_800.0
 
 
@@ -49,6 +52,9 @@ def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Policy:
 def _changed(name: str, setting: Setting, knobs: Knobs) -> tuple[Setting, Knobs]:
     if name in RULES_OFF:
         return _with(setting, off=frozenset({RULES_OFF[name]})), knobs
+    if name.startswith("a fifth unstoppable"):
+        share = _LENT_TO if name.endswith("lent to") else 0.0
+        return replace(_with(setting, firm_share=share), unstoppable=0.2), knobs
     if name == "no hold-back":
         return replace(setting, hold_share=0.0), replace(knobs, learned_hold=False)
     if name == "no preemption limit":

@@ -40,6 +40,8 @@ class Options:
     lead_s: float = 600.0
     failure: float = 0.0
     elastic: int = 1
+    unstoppable: float = 0.0
+    firm_share: float = 0.0
     fixed_capacity: bool = False
     ablations: bool = False
     seeds: int = 1
@@ -91,10 +93,11 @@ def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> 
     trace, source = _trace(options)
     case = case_of(trace, _entitlements(trace, options))
     setting = Setting(
-        rules=Rules(reclaim_s=options.reclaim_s, restore_s=options.restore_s),
+        rules=Rules(reclaim_s=options.reclaim_s, restore_s=options.restore_s, firm_share=options.firm_share),
         lead_s=options.lead_s,
         failure=options.failure,
         elastic=options.elastic,
+        unstoppable=options.unstoppable,
     )
     wait = trace.wait_s[np.isfinite(trace.wait_s)]
     static_wait = case.static_end - trace.duration_s - trace.submit_s

@@ -40,7 +40,10 @@ class CapacityRule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """How the pool behaves. Elastic jobs run on up to `elastic` times their GPUs at speed ratio ** `speed_power`."""
+    """How the pool behaves. Elastic jobs run on up to `elastic` times their GPUs at speed ratio ** `speed_power`.
+
+    A share `unstoppable` of all jobs, chosen at random, cannot be called back.
+    """
 
     rules: Rules = field(default_factory=Rules)
     lead_s: float = 600.0
@@ -48,6 +51,7 @@ class Setting:
     hold_share: float = 0.03
     elastic: int = 1
     speed_power: float = 0.8
+    unstoppable: float = 0.0
     seed: int = 0
 
 
@@ -68,6 +72,8 @@ class Outcome:
     largest_lag_s: float
     sensitive: int
     missed: int
+    firm_loans: int
+    firm_missed: int
 
 
 Advise = Callable[[State, Hour], None]
@@ -113,6 +119,10 @@ def prepare(
     jobs["tenant"], jobs["gpus"], jobs["most"] = trace.tenant, trace.gpus, trace.gpus * setting.elastic
     jobs["typical_s"] = 1000.0 if typical_s is None else typical_s
     jobs["quick_s"] = 10.0 if quick_s is None else quick_s
+    if setting.unstoppable > 0:
+        jobs["firm"] = np.random.default_rng((setting.seed, 1)).random(len(trace)) < setting.unstoppable
+        jobs["lendable"] = 1 - jobs["firm"]
+        jobs["most"] = np.where(jobs["firm"] > 0, jobs["gpus"], jobs["most"])
     empty = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=rules)
     return whole_state(empty, jobs), _world(trace)
 
@@ -233,4 +243,6 @@ class _Play:
             largest_lag_s=float(pool["largest_lag"]),
             sensitive=int(pool["sensitive"]),
             missed=int(pool["missed"]),
+            firm_loans=int(pool["firm_judged"]),
+            firm_missed=int(pool["firm_missed"]),
         )

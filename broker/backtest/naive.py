@@ -32,6 +32,9 @@ class NaivePool:
     largest_lag: float = 0.0
     sensitive: int = 0
     missed: int = 0
+    firm: int = 0
+    firm_judged: int = 0
+    firm_missed: int = 0
 
 
 class NaiveState(NamedTuple):

@@ -53,6 +53,8 @@ class Policy:
             **over,
             "largest_lag_s": judged.largest_delay_s,
             "preemptions": outcome.preemptions if outcome else 0,
+            "firm_loans": outcome.firm_loans if outcome else 0,
+            "firm_loans_missed": outcome.firm_missed if outcome else 0,
             "lost_gpu_hours": outcome.lost_gpu_s / HOUR_S if outcome else 0.0,
             "stockout_hours": outcome.short_s / HOUR_S if outcome else 0.0,
             "held_gpu_hours_after_last_submit": outcome.held_after_s / HOUR_S if outcome else 0.0,

@@ -32,6 +32,15 @@ Failure = Annotated[
     float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
 ]
 Elastic = Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")]
+Unstoppable = Annotated[
+    float, typer.Option("--unstoppable", min=0.0, max=1.0, help="Share of jobs, at random, that cannot be called back.")
+]
+FirmMisses = Annotated[
+    float,
+    typer.Option(
+        "--firm-misses", min=0.0, max=0.5, help="Of loans to those that may be in the way of their owner; 0: none made."
+    ),
+]
 Durations = Annotated[
     str, typer.Option("--durations", help="none or learned: what ranks loans and tells whom a wait would hurt.")
 ]
@@ -87,6 +96,8 @@ def _backtest(
     lead: Lead = 600.0,
     failure: Failure = 0.0,
     elastic: Elastic = 1,
+    unstoppable: Unstoppable = 0.0,
+    firm_misses: FirmMisses = 0.0,
     forecast: Forecast = "rolling",
     durations: Durations = "none",
     quantile: Quantile = None,
@@ -127,6 +138,8 @@ def _backtest(
         lead_s=lead,
         failure=failure,
         elastic=elastic,
+        unstoppable=unstoppable,
+        firm_share=firm_misses,
         fixed_capacity=fixed,
         ablations=ablations,
         frontier=frontier,

@@ -25,6 +25,7 @@ from broker.sia.columns import (
     RESUME,
     RUNNING,
     SHRINK,
+    Horizon,
     Job,
     Pool,
     State,
@@ -34,7 +35,7 @@ from broker.sia.heap import Node
 from broker.sia.lending import start_early
 from broker.sia.lists import queue_leave
 from broker.sia.shadow import lag_of, note_lag, service_of
-from broker.sia.state import Rules, add_job, new_state
+from broker.sia.state import Rules, add_job, horizons, new_state
 from broker.sia.step import begin, cancel, decide, end, finish_drains, next_wake, set_capacity, submit
 
 FORMAT = 1
@@ -251,15 +252,16 @@ class Machine:
 
     @classmethod
     def _restore(cls, document: dict[str, Any]) -> "Machine":
-        saved = document["state"]
+        saved, given = document["state"], document["rules"]
+        rules = Rules(**{**given, "off": frozenset(given["off"])})
         records: dict[str, type] = {"jobs": Job, "tenants": Tenant, "pool": Pool}
         records |= {"ends": Node, "drains": Node, "queue": Node}
         columns = {name: [_record(records[name], row) for row in saved[name]] for name in records}
-        columns |= {name: saved[name] for name in State._fields if name not in records}
-        rules = document["rules"]
+        columns |= {name: saved[name] for name in State._fields if name not in records and name != "horizons"}
+        columns["horizons"] = [_record(Horizon, row) for row in saved.get("horizons", ())] or horizons(rules)
         return cls(
             state=State(**columns),
-            rules=Rules(**{**rules, "off": frozenset(rules["off"])}),
+            rules=rules,
             tenants=document["tenants"],
             borrows=document["borrows"],
             jobs=document["jobs"],
@@ -289,11 +291,13 @@ class Machine:
         tenant = self.tenants.index(request.tenant)
         reclaim_s = self.rules.reclaim_s if request.reclaim_s is None else request.reclaim_s
         may_borrow = request.preemptible and self.borrows[tenant] and reclaim_s <= self.rules.reclaim_s
+        firm = self.borrows[tenant] and not request.preemptible
         return Job(
             tenant=tenant,
             gpus=request.gpus,
             most=max(request.most, request.gpus) if may_borrow else request.gpus,
             lendable=int(may_borrow),
+            firm=int(firm),
             reclaim_s=reclaim_s,
             restore_s=self.rules.restore_s if request.restore_s is None else request.restore_s,
             quick_s=request.quick_s,
@@ -322,7 +326,8 @@ class Machine:
                 )
             case Kind.LOAN:
                 own = self.tenants[job.tenant]
-                return f"runs early: {own} uses {tenant.granted} of {tenant.entitlement}; {free} GPUs free after it"
+                how = "runs early, cannot be called back" if job.firm else "runs early"
+                return f"{how}: {own} uses {tenant.granted} of {tenant.entitlement}; {free} GPUs free after it"
             case Kind.RECLAIM | Kind.SHRINK:
                 return f"{pool.unmet} GPUs are claimed and not held, {pool.hold} held back, {free} free"
             case Kind.EXPAND:

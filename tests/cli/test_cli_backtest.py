@@ -39,6 +39,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Options]]:
         ("--lead 900", "lead_s", 900.0),
         ("--failure 0.25", "failure", 0.25),
         ("--elastic 4", "elastic", 4),
+        ("--unstoppable 0.2", "unstoppable", 0.2),
+        ("--firm-misses 0.05", "firm_share", 0.05),
         ("--fixed", "fixed_capacity", True),
         ("--ablations", "ablations", True),
         ("--frontier", "frontier", True),
