@@ -240,6 +240,12 @@ SCHEDULE = Section(
             "shell patterns of queues (partitions) whose jobs can be called back, as can those that say so themselves",
             (),
         ),
+        Key(
+            "firm_misses",
+            values.part,
+            "share of loans to jobs that cannot be called back that may be in the way of their owner; 0: none are made",
+            _SCHEDULE.firm_misses,
+        ),
     ),
 )
 

@@ -74,13 +74,15 @@ class EntitlementSource(msgspec.Struct, frozen=True, kw_only=True):
 class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`reclaim`: from calling a job back until its slots are free; slower classes of jobs do not borrow. `restore`:
     work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant. Jobs of
-    `preemptible_queues` (shell patterns) can be called back, as can those that say so themselves.
+    `preemptible_queues` (shell patterns) can be called back, as can those that say so themselves. Others borrow only
+    with `firm_misses` > 0, the share of such loans that may be in the way of their owner.
     """
 
     reclaim: timedelta = timedelta(minutes=5)
     restore: timedelta = timedelta(minutes=5)
     held_jobs_wait: bool = False
     preemptible_queues: tuple[str, ...] = ()
+    firm_misses: float = 0.0
 
 
 class HistorySettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from broker.model.job import Job, JobState
 from broker.schedule import habits
 from broker.schedule.lending import loans
 from broker.schedule.memory import Habit, Known, PoolMemory
-from broker.schedule.orders import Class, Loan, Order, Overdue, PoolSchedule, Share
+from broker.schedule.orders import Class, Firm, Loan, Order, Overdue, PoolSchedule, Share
 from broker.schedule.promises import Slots
 from broker.sia.columns import QUEUED
 
@@ -44,8 +44,9 @@ def schedule(stage: Stage, fresh: frozenset[str], notes: tuple[str, ...]) -> Poo
         busy_gpus=pool.busy,
         free_gpus=max(0, capacity - pool.busy),
         claimed_gpus=pool.claimed,
-        short_gpus=max(0, pool.claimed - capacity),
+        short_gpus=max(0, pool.claimed + pool.firm - capacity),
         held_back_gpus=pool.hold,
+        firm=Firm(gpus=pool.firm, in_the_way_gpus=pool.firm_in_the_way, loans=pool.firm_judged, missed=pool.firm_missed),
         largest_lag_s=pool.largest_lag,
         grants=tuple(order for order in orders if order.kind in ("grant", "restart")),
         loans=tuple(order for order in orders if order.kind == "loan"),

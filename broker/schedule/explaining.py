@@ -76,7 +76,7 @@ def _explained(since: datetime, pool_name: str, pool: PoolMemory, key: str, know
         lag_s=round(machine.lag_s(known.name), 3),
         service_s=round(known.service, 3),
         called_back=known.called_back,
-        may_borrow=bool(record.lendable),
+        may_borrow=bool(record.lendable or record.firm),
         ahead=ahead,
         order=known.order.kind if known.order else None,
         sentences=(),

@@ -204,9 +204,10 @@ class Feed:
 
     def _allow(self, known: Known, job: Job) -> None:
         tenant = self._machine.state.jobs[self._machine.known[known.name]].tenant
-        allowed = self._lending and self._machine.borrows[tenant] and self._can_stop(job)
-        allowed = allowed and habits.may_borrow(self._memory.habits.get(known.kind), self._settings)
-        following.may_borrow(self._machine, known.name, allowed=allowed)
+        borrows, stops = self._lending and self._machine.borrows[tenant], self._can_stop(job)
+        allowed = borrows and stops and habits.may_borrow(self._memory.habits.get(known.kind), self._settings)
+        firm = borrows and not stops and self._settings.firm_misses > 0
+        following.may_borrow(self._machine, known.name, allowed=allowed, firm=firm)
 
     def _habit(self, known: Known) -> Habit:
         return self._memory.habits.setdefault(known.kind, Habit())

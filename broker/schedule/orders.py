@@ -86,8 +86,19 @@ class Class(msgspec.Struct, frozen=True, kw_only=True):
     overdue: tuple[str, ...]
 
 
+class Firm(msgspec.Struct, frozen=True, kw_only=True):
+    """Loans to jobs that cannot be called back: slots lent so now, of which a claim needs some; how such loans went."""
+
+    gpus: int = 0
+    in_the_way_gpus: int = 0
+    loans: int = 0
+    missed: int = 0
+
+
 class PoolSchedule(msgspec.Struct, frozen=True, kw_only=True):
-    """`undecided` says why nothing is decided for the pool, "" where it is. `short_gpus`: claims beyond capacity."""
+    """`undecided` says why nothing is decided for the pool, "" where it is. `short_gpus`: claims beyond capacity, of
+    which what runs early and cannot be called back is no part.
+    """
 
     pool: str
     undecided: str = ""
@@ -98,6 +109,7 @@ class PoolSchedule(msgspec.Struct, frozen=True, kw_only=True):
     claimed_gpus: int = 0
     short_gpus: int = 0
     held_back_gpus: int = 0
+    firm: Firm = Firm()
     largest_lag_s: float = 0.0
     grants: tuple[Order, ...] = ()
     loans: tuple[Order, ...] = ()

@@ -20,6 +20,7 @@ from broker.schedule.memory import Memory, Order, PoolMemory
 from broker.schedule.orders import PoolSchedule, Schedule
 from broker.schedule.promises import Slots, slots_of, terms_of
 from broker.sia import following
+from broker.sia.firm import shut_off
 from broker.sia.forgetting import crosses, forget
 from broker.sia.holdback import HoldBack
 from broker.sia.machine import Kind, Machine, Terms
@@ -157,6 +158,7 @@ class _PoolLook:
         if not first and self._upset(memory.machine, terms):
             memory, first = self._again(memory, terms, capacity), True
         self._promises(memory.machine, terms)
+        memory.machine.state.pool[0].firm_share = self._settings.firm_misses
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
         feed = Feed(memory, self._settings, self._seconds, span, self._foretell)
@@ -227,6 +229,7 @@ class _PoolLook:
         del self._memory.pools[self._pool.name]
         made, _ = self._remembered(terms, capacity)
         made.habits, made.hold = memory.habits, memory.hold
+        following.keep_firm_record(made.machine, memory.machine)
         return made
 
     def _promises(self, machine: Machine, terms: dict[str, Terms]) -> None:
@@ -279,6 +282,12 @@ class _PoolLook:
             notes.append("nothing is lent until an hour has been watched")
         if not slots:
             notes.append("no slots are known: no own nodes are configured and the state holds no active reservation")
+        pool = memory.machine.state.pool[0]
+        if pool.firm_share and shut_off(memory.machine.state):
+            notes.append(
+                "nothing is lent any more to jobs that cannot be called back: "
+                f"{pool.firm_missed} of {pool.firm_judged} such loans were in the way"
+            )
         if promised > capacity:
             notes.append(f"{promised} GPUs are promised and {capacity} are there: the bound holds only up to that")
         limit = self._policy.guards.max_data_age

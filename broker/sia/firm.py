@@ -37,6 +37,12 @@ def may_lend_firmly(s: State, j: int) -> bool:
     return False
 
 
+def shut_off(s: State) -> bool:
+    """Whether misses have ended all firm loans; none is under way whose end could lower the correction."""
+    pool = s.pool[0]
+    return pool.firm_open == 0 and pool.firm_correction + firm_step(s) > pool.capacity
+
+
 @kernel
 def firm_step(s: State) -> float:
     """GPUs by which a miss raises the correction: an allowance of a tenth of the slots, and at least a few."""

@@ -4,6 +4,7 @@ from broker.sia.columns import DRAINING, NEVER, QUEUED, RUNNING, Tenant
 from broker.sia.heap import heap_push, heap_remove
 from broker.sia.lists import activate, enqueue, queue_leave
 from broker.sia.machine import Machine, Terms
+from broker.sia.state import classify
 from broker.sia.step import finish_drain
 
 
@@ -40,17 +41,25 @@ def gives_back_at(machine: Machine, job: str, at: float) -> None:
         pool.drains = heap_push(state.drains, pool.drains, j, at, 0.0)
 
 
-def may_borrow(machine: Machine, job: str, *, allowed: bool) -> None:
-    """Whether a job that waits may start early. One that runs early stays what it was: it can be called back."""
+def may_borrow(machine: Machine, job: str, *, allowed: bool, firm: bool = False) -> None:
+    """Whether a job that waits may start early: to be called back, or not (`firm`). One that runs stays what it was."""
     state, j = machine.state, machine.known[job]
     record = state.jobs[j]
-    if record.state != QUEUED or record.lendable == allowed:
+    if record.state != QUEUED or (record.lendable, record.firm) == (allowed, firm):
         return
-    record.lendable = int(allowed)
-    if not allowed:
-        queue_leave(state, j)
-    elif record.shadow_start == NEVER:
+    queue_leave(state, j)
+    record.lendable, record.firm = int(allowed), int(firm)
+    classify(state, record, machine.classes)
+    if record.shadow_start == NEVER:
         enqueue(state, j)
+
+
+def keep_firm_record(machine: Machine, before: Machine) -> None:
+    """What was learned of firm loans goes on in a machine that begins anew; those under way are judged no more."""
+    new, old = machine.state.pool[0], before.state.pool[0]
+    new.firm_correction, new.firm_judged, new.firm_missed = old.firm_correction, old.firm_judged, old.firm_missed
+    for horizon, known in zip(machine.state.horizons, before.state.horizons, strict=True):
+        horizon.rise = known.rise
 
 
 def runs(machine: Machine, job: str) -> bool:

@@ -31,6 +31,7 @@ from broker.sia.columns import (
     State,
     Tenant,
 )
+from broker.sia.firm import WELL
 from broker.sia.heap import Node
 from broker.sia.lending import start_early
 from broker.sia.lists import queue_leave
@@ -145,6 +146,7 @@ class Machine:
             s.pool[0].logged -= 1
             return
         queue_leave(s, j)
+        s.jobs[j].firm_loan = WELL  # nobody asked us for the odds
         start_early(s, j, at)
         s.pool[0].logged -= 1  # it is not a decision of ours
 
