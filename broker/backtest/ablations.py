@@ -34,7 +34,7 @@ ABLATIONS = {
     "forecast error x3": "durations are the true ones and rises the usual, both times or over 3 at random",
     "forecast error x10": "the same by 10",
     "a fifth unstoppable": "a fifth of the jobs cannot be called back, and does not borrow",
-    "a fifth unstoppable but lent to": "the same, and they borrow where 95% will have ended before their slots are owed",
+    "a fifth unstoppable but lent to": "the same, and they borrow where 95% will end before their slots are owed",
     "adversarial bursts": "every tenant wants all that it is promised once a week at 4 at night, for half an hour",
 }
 _LENT_TO = 0.05

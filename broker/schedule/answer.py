@@ -46,7 +46,9 @@ def schedule(stage: Stage, fresh: frozenset[str], notes: tuple[str, ...]) -> Poo
         claimed_gpus=pool.claimed,
         short_gpus=max(0, pool.claimed + pool.firm - capacity),
         held_back_gpus=pool.hold,
-        firm=Firm(gpus=pool.firm, in_the_way_gpus=pool.firm_in_the_way, loans=pool.firm_judged, missed=pool.firm_missed),
+        firm=Firm(
+            gpus=pool.firm, in_the_way_gpus=pool.firm_in_the_way, loans=pool.firm_judged, missed=pool.firm_missed
+        ),
         largest_lag_s=pool.largest_lag,
         grants=tuple(order for order in orders if order.kind in ("grant", "restart")),
         loans=tuple(order for order in orders if order.kind == "loan"),

@@ -55,7 +55,7 @@ def longest_of(s: State, j: int) -> float:
     quick, typical = s.jobs[j].quick_s, s.jobs[j].typical_s
     if not 0.0 < quick < NEVER or not 0.0 < typical < _BEYOND_S or typical > quick * _BEYOND_S:
         return NEVER
-    return max(typical, typical * (typical / quick) ** _LOG_NORMAL)
+    return float(max(typical, typical * (typical / quick) ** _LOG_NORMAL))
 
 
 @kernel

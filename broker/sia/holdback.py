@@ -4,11 +4,11 @@ The amount is the (1 - alpha) quantile of the GPUs that sensitive owed starts wa
 expert of late sees it (fixed-share Hedge on pinball loss: Herbster and Warmuth 1998), plus a correction that is raised
 after batches with too many misses and lowered after others (online risk control: Gibbs and Candes 2021).
 
-A burst that nobody foresaw makes many misses at once, and a correction that answered each of them would lend nothing for
-months without preventing any. So a batch raises it by little, and the other misses are owed: when as many are owed as
-there are GPUs, nothing is lent until enough starts have gone well (saturation: Angelopoulos, Candes and Tibshirani 2023).
-What lends nothing cannot miss; so misses <= alpha x starts + (1 / step + most_owed) x capacity + those of one batch, and
-the long-run share of misses is at most alpha whatever the experts say.
+A burst that nobody foresaw makes many misses at once, and a correction that answered each of them would lend nothing
+for months without preventing any. So a batch raises it by little, and the other misses are owed: when as many are owed
+as there are GPUs, nothing is lent until enough starts have gone well (saturation: Angelopoulos, Candes and Tibshirani
+2023). What lends nothing cannot miss; so misses <= alpha x starts + (1 / step + most_owed) x capacity + those of one
+batch, and the long-run share of misses is at most alpha whatever the experts say.
 """
 
 from collections import deque

@@ -204,9 +204,10 @@ def next_loan(s: State, room: int) -> int:
     if room <= 0:
         return best
     for root in s.sizes:
-        if root != NOBODY and s.jobs[root].gpus <= room and (best == NOBODY or heap_less(s.queue, root, best)):
-            if s.jobs[root].firm == 0 or may_lend_firmly(s, root):
-                best = root
+        if root == NOBODY or s.jobs[root].gpus > room or (best != NOBODY and not heap_less(s.queue, root, best)):
+            continue
+        if s.jobs[root].firm == 0 or may_lend_firmly(s, root):
+            best = root
     return best
 
 

@@ -10,7 +10,6 @@ from broker.sia.compiling import filled, to_arrays
 from broker.sia.heap import Node
 from broker.sia.step import promise_all
 
-
 HORIZONS = 16
 
 
