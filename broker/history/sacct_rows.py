@@ -200,6 +200,8 @@ class SacctRows:
 
     def _resized(self, row: Row, cells: list[str], batch: Batch) -> None:
         """The record of a job's earlier size ends where its present one begins."""
+        if not cells[self._uids[0]] and cells[self._uids[1]]:
+            self._parsed.note("a resize renews SLUID: ask for OriginalSLUID as well, or its sizes count as attempts")
         began, ended = row[9], self._clock.us(cells[self._given[3]])
         if began is not None and ended is not None:
             batch.resized.append((*row[:5], began, ended, row[11]))

@@ -91,7 +91,7 @@ def _flat(raw: msgspec.Raw) -> Record:
         node_count=nested.allocation_nodes,
         nodes=None if nested.nodes == "None assigned" else nested.nodes,
         features=nested.constraints,
-        sluid=nested.original_sluid or nested.sluid,
+        named_for_good=nested.original_sluid or nested.sluid,
     )
 
 

@@ -26,7 +26,10 @@ _FORMER_ID = re.compile(r"\d+(?:_(?:\d+|\*))?")
 
 
 class Record(msgspec.Struct):
-    """The fields that are used, in whatever shape the data parser gives them."""
+    """The fields that are used, in whatever shape the data parser gives them.
+
+    `named_for_good` is no field of `squeue`: its `sluid` is renewed by a resize, and then a job would seem to be new.
+    """
 
     job_id: Any = None
     array_job_id: Any = None
@@ -67,7 +70,7 @@ class Record(msgspec.Struct):
     gres_detail: Any = None
     features: Any = None
     requeue: Any = None
-    sluid: Any = None
+    named_for_good: Any = None
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
@@ -170,7 +173,7 @@ def _job(record: Record, context: Context, ref: str) -> Job:
         deadline=_time(record.deadline),
         node_names=names(_node_list(record)) if state in _STARTED else (),
         constraint=_text(record.features) or None,
-        uid=_text(record.sluid) or None,
+        uid=_text(record.named_for_good) or None,
         source=context.source,
         raw_ref=ref,
     )

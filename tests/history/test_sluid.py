@@ -53,6 +53,11 @@ def test_a_resize_renews_the_sluid_but_not_the_attempt(history: History, told: B
     assert [size.gpus for size in attempt.sizes] == [8, 16]
 
 
+def test_a_resize_that_only_the_sluid_tells_of_is_said(told: Bring) -> None:
+    found = told(f"{row(state='RESIZING', end='2026-05-01T01:00:00')}|{ONE}", header=f"{HEADER}|SLUID")
+    assert "ask for OriginalSLUID" in found.problems[0]
+
+
 @pytest.mark.parametrize("first", ["named", "plain"])
 def test_with_and_without_it_is_one_attempt_and_the_end_is_believed(history: History, told: Bring, first: str) -> None:
     """As after an upgrade of Slurm, or beside a live queue, which has none."""

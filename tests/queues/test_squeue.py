@@ -222,3 +222,7 @@ def test_lines_around_the_document_are_passed_over() -> None:
 
 def test_the_time_of_the_last_change_is_known() -> None:
     assert read(record(), last_update=wrapped(SUBMIT)).as_of == AT
+
+
+def test_a_name_that_a_resize_renews_is_no_identity() -> None:
+    assert only(sluid="sCH7X9K2M5M000", named_for_good=None).uid is None
