@@ -68,13 +68,15 @@ def jobs(draw: st.DrawFn, number: int = 0) -> Job:
 @st.composite
 def reservations(draw: st.DrawFn, number: int = 0) -> Reservation:
     count = draw(st.integers(1, 4))
+    assured = draw(st.sampled_from([None, None, None, *range(count)]))
     mine = Owner(LINEAGE, f"keyr{number}")
     return held(
         f"r{number}",
         count,
         draw(places),
         draw(shapes),
-        used=draw(st.integers(0, count)),
+        used=draw(st.integers(0, count if assured is None else assured)),
+        assured=assured,
         owner=draw(st.sampled_from([mine, mine, None, Owner("x", "y")])),
         state=draw(st.sampled_from([ReservationState.ACTIVE, ReservationState.ACTIVE, *ReservationState])),
         interruptible=draw(st.booleans()) and draw(st.booleans()),
