@@ -15,12 +15,16 @@ from state.store import Store
 
 
 class Adoption(msgspec.Struct, frozen=True, kw_only=True):
-    """`unread` are scopes whose content is not known yet: a later run that can list them adopts what is there."""
+    """`unread` are scopes whose content is not known yet: a later run that can list them adopts what is there.
+
+    `doubt`: nothing bears the lineage while something bears another, which may be a slip of the pen; "" otherwise.
+    """
 
     lineage: str
     adopted: tuple[Reservation, ...]
     unread: tuple[Scope, ...]
     quiet_until: datetime
+    doubt: str = ""
 
 
 def lineages(views: Iterable[ScopeView]) -> dict[str, tuple[Reservation, ...]]:
@@ -33,14 +37,9 @@ def lineages(views: Iterable[ScopeView]) -> dict[str, tuple[Reservation, ...]]:
 
 
 def choose(views: Iterable[ScopeView], asked: str | None = None) -> str:
-    """The lineage to take up. Raises StateError if there is none, if there are several and none was asked for, or if
-    nothing at all bears the one that was: a slip of the pen would leave what is ours to nobody.
-    """
-    views = tuple(views)
+    """The lineage to take up. Raises StateError if there is none, or if there are several and none was asked for."""
     found = lineages(views)
     if asked is not None:
-        if asked not in found and all(view.trust is Trust.COMPLETE for view in views):
-            raise StateError(f"nothing in the clouds bears the lineage {asked}", next_step=_those(found))
         return asked
     if len(found) == 1:
         return next(iter(found))
@@ -52,12 +51,16 @@ def choose(views: Iterable[ScopeView], asked: str | None = None) -> str:
     raise StateError(f"several brokers bought here: {_listed(found)}", next_step="broker state adopt --lineage LINEAGE")
 
 
-def _those(found: Mapping[str, Sized]) -> str:
-    return f"There is: {_listed(found)}" if found else "Check that every account and region is configured"
-
-
 def _listed(found: Mapping[str, Sized]) -> str:
     return "; ".join(f"{lineage} ({len(held)} reservations)" for lineage, held in sorted(found.items()))
+
+
+def _doubt(lineage: str, found: Mapping[str, Sized]) -> str:
+    """A lineage that was asked for is taken up all the same: what it bought a moment ago may not be visible yet."""
+    if not found or lineage in found:
+        return ""
+    there = f"nothing bears the lineage {lineage}; there is: {_listed(found)}"
+    return f"{there}. If one of these was meant, move the state away and adopt again"
 
 
 def adopt(
@@ -81,4 +84,5 @@ def adopt(
     )
     store.witness(views, now, window=window)
     adopted = tuple(r for r in store.reservations() if r.owner and r.owner.lineage == store.lineage)
-    return Adoption(lineage=store.lineage, adopted=adopted, unread=unread, quiet_until=now + window)
+    doubt = _doubt(store.lineage, lineages(views))
+    return Adoption(lineage=store.lineage, adopted=adopted, unread=unread, quiet_until=now + window, doubt=doubt)

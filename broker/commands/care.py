@@ -78,4 +78,4 @@ def _listed(provider: Provider, scope: Scope, place: Workplace) -> ScopeView:
 
 
 def exit_code(adoption: Adoption) -> Exit:
-    return Exit.PARTLY_DONE if adoption.unread else Exit.OK
+    return Exit.PARTLY_DONE if adoption.unread or adoption.doubt else Exit.OK

@@ -35,6 +35,7 @@ def adoption_text(adoption: Adoption) -> str:
     rows = [[each.id, str(each.place), f"{each.count} x {each.machine_type}"] for each in live]
     lines += [table(["id", "where", "what"], rows)] if rows else []
     lines += [f"! {scope} could not be read; the next run that can adopts what is there" for scope in adoption.unread]
+    lines += [f"! {adoption.doubt}"] if adoption.doubt else []
     lines.append("What was held before and is gone is not known to this state (broker state history).")
     lines.append(f"Nothing is bought before {when(adoption.quiet_until)}: a late purchase may not be visible yet.")
     return "\n".join(lines)
