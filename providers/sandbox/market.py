@@ -176,7 +176,7 @@ class Market:
             count=count,
             created=now,
             name=name,
-            missing=0 if self.twist.delivers is None else max(count - self.twist.delivers, 0),
+            missing=self._undelivered(count),
             ready=now + self._provisioning(pool.provider),
             failure=self.twist.failure,
             ends=ends,
@@ -187,7 +187,7 @@ class Market:
         if self.twist.hidden is not None:
             holding.stale = Stale(until=now + self.twist.hidden, view=None)
         self.state.holdings.append(holding)
-        self._note(EffectKind.RESERVE, holding, 0, count)
+        self._note(EffectKind.RESERVE, holding, 0, holding.billed)
         self.settle()
         return holding
 
@@ -196,17 +196,24 @@ class Market:
         holding = self._mine(holding)
         if not holding.state.live:
             raise WrongState(f"{holding.id} is {holding.state}")
-        if count > holding.count:
-            self._check(holding.pool, holding.account, count - holding.count)
+        before = holding.billed
+        if count > before:
+            self._check(holding.pool, holding.account, count - before)
         self._hide(holding)
-        before, holding.count = holding.count, count
-        if count > before and self.twist.delivers is not None:
-            holding.missing += max(count - before - self.twist.delivers, 0)
-        holding.missing = max(holding.missing - max(before - count, 0), 0)
-        if holding.started is not None and before != count:
+        holding.missing = self._missing_after(holding, before, count)
+        holding.count = count
+        if holding.started is not None and before != holding.billed:
             self._step(holding, self.clock.now(), holding.billed)
-        self._note(EffectKind.RESIZE, holding, before, count)
+        self._note(EffectKind.RESIZE, holding, before, holding.billed)
         return holding
+
+    def _missing_after(self, holding: Holding, before: int, count: int) -> int:
+        """Google goes on lacking what it lacked; the others try all that is asked for anew."""
+        lacked = max(holding.missing - max(before - count, 0), 0) if holding.provider is ProviderName.GCP else 0
+        return lacked + self._undelivered(max(count - before, 0))
+
+    def _undelivered(self, bought: int) -> int:
+        return 0 if self.twist.delivers is None else max(bought - self.twist.delivers, 0)
 
     def set_end(self, holding: Holding, ends: datetime | None) -> Holding:
         """Raises WrongState if it is gone."""

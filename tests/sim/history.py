@@ -47,6 +47,7 @@ WEIGHTS = {
     "cloud_errs": 1.5,
     "change_is_denied": 0.7,
     "change_fails_later": 0.7,
+    "comes_in_part": 1.5,
     "cloud_throttles": 0.5,
     "listing_fails": 0.8,
     "clouds_get_well": 4,

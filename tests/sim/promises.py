@@ -28,7 +28,7 @@ class Before:
     def __init__(self, world: World) -> None:
         self.effects = len(world.sandbox.record.effects)
         self.used = world.used()
-        self.ours = {which(h): h.count for h in world.ours()}
+        self.ours = {which(h): h.there for h in world.ours()}
         self.queue_known = world.site.queue_known
         self.frozen = world.site.frozen
         self.wrong_time = abs(world.site.clock.off) > TOLERATED_SKEW
@@ -158,7 +158,7 @@ def check_ledger(world: World, *, jobs_run: bool = False) -> None:
         unsettled = [i for i in store.intents(open_only=True) if not (jobs_run and _waits_for_jobs(i))]
         ours = [r for r in store.reservations() if r.owner and r.owner.lineage == store.lineage]
         held = Counter({_name(r.id): r.count for r in ours if not r.state.gone and r.count})
-    truth = Counter({_name(h.id): h.count for h in world.ours() if h.count})
+    truth = Counter({_name(h.id): h.billed for h in world.ours() if h.billed})
     _ensure(not unsettled, "still open:", unsettled)
     _ensure(held == truth, "the ledger is not the truth:", held, truth)
 

@@ -202,6 +202,13 @@ class World:
     def change_fails_later(self, draw: Random) -> str:
         return self._trouble(draw, FaultKind.FAILS_LATER, delay_s=draw.choice((0, 60)), code="InternalError")
 
+    def comes_in_part(self, draw: Random) -> str:
+        """However many are bought at once, one of them comes."""
+        cloud = draw.choice(CLOUDS)
+        for operation in (cloud.reserve, cloud.resize):
+            self.sandbox.fault(FaultKind.PARTLY, operation, cloud.name, times=draw.randint(1, 3), count=1)
+        return cloud.name
+
     def _trouble(self, draw: Random, kind: FaultKind, cloud: Cloud | None = None, **rest: object) -> str:
         cloud = cloud or draw.choice(CLOUDS)
         operation = draw.choice((cloud.reserve, cloud.reserve, cloud.resize, cloud.release))

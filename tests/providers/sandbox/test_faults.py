@@ -64,7 +64,7 @@ def test_every_kind_is_tried() -> None:
 
 @pytest.mark.parametrize("kind", list(FaultKind))
 def test_what_happens_happens_once_or_not_at_all(sandbox: Sandbox, kind: FaultKind) -> None:
-    sandbox.fault(kind, CREATE["Action"], field="state", delay_s=0.01, code="x")
+    sandbox.fault(kind, CREATE["Action"], field="state", delay_s=0.01, code="x", count=1)
     broken = kind in (FaultKind.RESET_BEFORE, FaultKind.RESET_AFTER, FaultKind.REPLY_LOST)
 
     if broken:
