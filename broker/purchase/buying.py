@@ -58,11 +58,15 @@ class Bid(msgspec.Struct, frozen=True):
 class Buyer:
     """Buys for one pool within the limits of offers, quotas and the pool. `basket` is shared by all pools."""
 
-    def __init__(self, pool: Pool, menu: Menu, yard: Yard, held_gpus: int, basket: "Basket") -> None:
+    def __init__(
+        self, pool: Pool, menu: Menu, yard: Yard, held_gpus: int, basket: "Basket", *, lacking_gpus: int = 0
+    ) -> None:
+        """`lacking_gpus` are paid for and not there: no supply, and yet within what the pool may hold."""
         self.pool = pool
         self.menu = menu
         self.held_gpus = held_gpus
         self.purchases: dict[str, Purchase] = {}
+        self._lacking_gpus = lacking_gpus
         self._yard = yard
         self._basket = basket
 
@@ -93,7 +97,7 @@ class Buyer:
         limits = [(dish.offer.max_count - bought, f"one reservation holds at most {dish.offer.max_count} instances")]
         limits += [(left, f"quota {quota} leaves {left} instances") for quota, left in self._basket.left(dish.offer)]
         if self.pool.max_gpus is not None:
-            room = self.pool.max_gpus - self.held_gpus - self.bought_gpus
+            room = self.pool.max_gpus - self.held_gpus - self._lacking_gpus - self.bought_gpus
             limits.append((room // dish.gpus, f"pool {self.pool.name} may hold {self.pool.max_gpus} GPUs, {room} more"))
         return min(limits)
 

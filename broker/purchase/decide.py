@@ -1,5 +1,7 @@
 """Snapshot in, plan out. Pure: no clock, no IO, no chance; the same snapshot gives the same plan."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from broker.model.plan import Action, Extend, Keep, Plan, Reason, Release, Reserve, Resize
@@ -55,9 +57,12 @@ class _Decided(msgspec.Struct, frozen=True):
 def _buyers(snapshot: Snapshot, policy: Policy, yard: Yard, lots: tuple[Lot, ...]) -> _Buyers:
     card = MenuCard(snapshot, policy)
     basket = Basket(offer for view in snapshot.scopes for offer in view.offers)
-    held = _held_gpus(policy, yard, lots)
+    held = _gpus(policy, yard, lots, lambda lot: lot.gpus)
+    lacking = _gpus(policy, yard, lots, lambda lot: lot.missing * lot.gpus_per_instance)
     buyers = {
-        pool.name: Buyer(pool, _menu(card.menu(pool), pool, lots), yard, held[pool.name], basket)
+        pool.name: Buyer(
+            pool, _menu(card.menu(pool), pool, lots), yard, held[pool.name], basket, lacking_gpus=lacking[pool.name]
+        )
         for pool in policy.pools
     }
     return _Buyers(buyers, basket)
@@ -75,12 +80,13 @@ def _menu(menu: Menu, pool: Pool, lots: tuple[Lot, ...]) -> Menu:
     return menu
 
 
-def _held_gpus(policy: Policy, yard: Yard, lots: tuple[Lot, ...]) -> dict[str, int]:
-    held = {pool.name: 0 for pool in policy.pools}
+def _gpus(policy: Policy, yard: Yard, lots: tuple[Lot, ...], of: Callable[[Lot], int]) -> dict[str, int]:
+    """By pool, summed over the lots that count for it."""
+    found = {pool.name: 0 for pool in policy.pools}
     for lot in lots:
         for pool in yard.serving(lot):
-            held[pool.name] += lot.gpus
-    return held
+            found[pool.name] += of(lot)
+    return found
 
 
 def _plan(snapshot: Snapshot, policy: Policy, decided: _Decided) -> Plan:

@@ -9,6 +9,7 @@ from broker.purchase.decide import decide
 from tests.purchase.worlds import (
     AZURE,
     EASTUS,
+    H100,
     HOUR,
     LINEAGE,
     MINUTE,
@@ -54,6 +55,14 @@ def test_what_the_cloud_did_not_deliver_is_no_supply_and_is_named() -> None:
     assert any("cr-1" in note and "lacks 1 of 2 instances" in note for note in plan.notes)
     whole = world(job("wide", 16), offers=(offer(),), reservations=(held(count=2),))
     assert (bought(decide(whole, policy())), decide(whole, policy()).notes) == ([], ())
+
+
+def test_what_is_not_there_is_paid_for_and_so_within_what_the_pool_may_hold() -> None:
+    """16 GPUs are paid for, 8 of them are there: of a ceiling of 24 GPUs one instance is left, of 16 none."""
+    for ceiling, expected in ((24, [("us-east-1a", 1)]), (16, [])):
+        lacking = world(job("wide", 16), offers=(offer(),), reservations=(held(count=2, assured=1),))
+        plan = decide(lacking, policy(msgspec.structs.replace(H100, max_gpus=ceiling)))
+        assert bought(plan) == expected
 
 
 def test_what_was_bought_a_moment_ago_may_still_be_on_its_way() -> None:
