@@ -17,6 +17,8 @@ NOBODY = -1
 # Job.state
 QUEUED, RUNNING, DRAINING, RESIZING, DONE, CANCELLED = 0, 1, 2, 3, 4, 5
 
+RUNGS = 4  # parts of the longest reclaim time
+
 # Decisions, as written to the log
 GRANT, LOAN, RECLAIM, AFRESH, EXPAND, SHRINK, RESUME = 0, 1, 2, 3, 4, 5, 6
 
@@ -40,6 +42,7 @@ class Job:
     firm: int = 0  # 1: cannot be called back, and may start early where that will hardly ever be needed
     firm_loan: int = 0  # how a firm loan went
     reclaim_s: float = 0.0
+    rung: int = RUNGS - 1  # by reclaim time, 0 the fastest
     restore_s: float = 0.0
     quick_s: float = 0.0  # predicted 10% quantile of the duration
     typical_s: float = 0.0  # predicted typical duration, or whatever else loans are ranked by
@@ -101,6 +104,7 @@ class Pool:
     hold: int = 0  # held back from lending
     extra: int = 0  # slots of elastic jobs above what they asked for
     elastic: int = 0  # jobs that can use more than they asked for
+    fast: int = 0  # jobs that are not on the slowest rung
     runs: int = 0  # length of State.running
     logged: int = 0  # length of the log
     active: int = 0  # length of State.active
@@ -127,7 +131,8 @@ class Pool:
     shortest: int = 1
     latest_first: int = 0
     tolerance: float = 0.1
-    reach_s: float = 1.0  # longest reclaim
+    longest_s: float = 0.0  # longest reclaim
+    reach_s: float = 1.0  # the same, at least 1
     pause_s: float = 0.0  # reclaim and restore
     # counters
     sensitive: int = 0
@@ -170,6 +175,7 @@ class State(NamedTuple):
     wanted: list[int]  # histogram: windows of one reclaim time by the GPUs that sensitive owed starts wanted in them
     on: list[int]  # switches of the rules
     horizons: list[Horizon]
+    rungs: list[int]  # scratch of one decision: GPUs lent on each
 
 
 @kernel

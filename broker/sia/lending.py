@@ -20,6 +20,7 @@ from broker.sia.compiling import kernel
 from broker.sia.firm import firm_begin, may_lend_firmly, think_of_firm_loans
 from broker.sia.heap import heap_less, heap_push
 from broker.sia.lists import log, queue_leave, running_add, running_remove
+from broker.sia.rungs import count_rungs, room_on_rung, slack_now, slowest_in_need, widest_room
 from broker.sia.shadow import note_lag, service_of
 
 
@@ -33,7 +34,7 @@ def spare(s: State) -> int:
 def missing(s: State) -> bool:
     """Whether claims and hold-back exceed what is free or coming. Nobody is stopped for capacity that goes back."""
     pool = s.pool[0]
-    return s.on[GUARD] > 0 and pool.capacity - pool.busy + pool.coming < pool.unmet + pool.hold
+    return s.on[GUARD] > 0 and pool.capacity - pool.busy + pool.coming < pool.unmet + slack_now(s)
 
 
 @kernel
@@ -48,7 +49,7 @@ def reclaim(s: State, now: float) -> bool:
             take_back_extra(s, j, now)
             shrunk = True
             continue
-        j = largest_early(s, now)
+        j = largest_early(s, slowest_to_call(s), now)
         if j == NOBODY:
             break
         preempt(s, j, now)
@@ -129,15 +130,25 @@ def pause(s: State, j: int, now: float) -> None:
 
 
 @kernel
-def largest_early(s: State, now: float) -> int:
-    """The early job with most predicted work left in GPU-seconds.
+def slowest_to_call(s: State) -> int:
+    """The fastest rung on which a reclaim helps: any if claims need slots, else where slack in front is short."""
+    pool = s.pool[0]
+    if pool.fast == 0 or pool.capacity - pool.busy + pool.coming < pool.unmet:
+        return 0
+    count_rungs(s)
+    return slowest_in_need(s)
+
+
+@kernel
+def largest_early(s: State, least_rung: int, now: float) -> int:
+    """The early job, on that rung or a slower one, with most predicted work left in GPU-seconds.
 
     A reclaim costs any of them the same drain and restore; the one that would hold its slots longest bears it.
     """
     best, best_rest = NOBODY, -1.0
     for i in range(s.pool[0].runs):
         j = s.running[i]
-        if s.jobs[j].shadow_start < NEVER or not s.jobs[j].lendable:
+        if s.jobs[j].shadow_start < NEVER or not s.jobs[j].lendable or s.jobs[j].rung < least_rung:
             continue
         rest = s.jobs[j].started_at if s.pool[0].latest_first else rest_of(s, j, now) * s.jobs[j].gpus
         if rest >= best_rest:
@@ -199,12 +210,16 @@ def slots_wanted(s: State) -> int:
 
 @kernel
 def next_loan(s: State, room: int) -> int:
-    """Best-ranked job that fits into `room`."""
+    """Best-ranked job that fits into `room`, or on a fast rung into what else is free."""
     best = NOBODY
-    if room <= 0:
+    if widest_room(s, room) <= 0:
         return best
+    if s.pool[0].fast > 0:
+        count_rungs(s)
     for root in s.sizes:
-        if root == NOBODY or s.jobs[root].gpus > room or (best != NOBODY and not heap_less(s.queue, root, best)):
+        if root == NOBODY or (best != NOBODY and not heap_less(s.queue, root, best)):
+            continue
+        if s.jobs[root].gpus > room_on_rung(s, root, room):
             continue
         if s.jobs[root].firm == 0 or may_lend_firmly(s, root):
             best = root

@@ -23,6 +23,7 @@ from broker.sia.columns import (
     QUEUED,
     RECLAIM,
     RESUME,
+    RUNGS,
     RUNNING,
     SHRINK,
     Horizon,
@@ -259,7 +260,8 @@ class Machine:
         records: dict[str, type] = {"jobs": Job, "tenants": Tenant, "pool": Pool}
         records |= {"ends": Node, "drains": Node, "queue": Node}
         columns = {name: [_record(records[name], row) for row in saved[name]] for name in records}
-        columns |= {name: saved[name] for name in State._fields if name not in records and name != "horizons"}
+        columns |= {name: saved[name] for name in State._fields if name not in records and name in saved}
+        columns["rungs"] = saved.get("rungs", [0] * RUNGS)
         columns["horizons"] = [_record(Horizon, row) for row in saved.get("horizons", ())] or horizons(rules)
         return cls(
             state=State(**columns),

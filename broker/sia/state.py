@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from broker.sia.columns import NOBODY, SWITCHES, Horizon, Job, Pool, State, Tenant
+from broker.sia.columns import NOBODY, RUNGS, SWITCHES, Horizon, Job, Pool, State, Tenant
 from broker.sia.compiling import filled, to_arrays
 from broker.sia.heap import Node
+from broker.sia.rungs import rung_of
 from broker.sia.step import promise_all
 
 HORIZONS = 16
+_ABOVE_GPUS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,7 @@ def new_state(*, entitlements: Sequence[int], kept: Sequence[int] = (), capacity
         wanted=[0] * (max(int(capacity), int(sum(entitlements))) + 1),
         on=[0 if switch in rules.off else 1 for switch in range(SWITCHES)],
         horizons=horizons(rules),
+        rungs=[0] * RUNGS,
     )
     for tenant, slots in zip(state.tenants, kept, strict=False):
         tenant.keep = slots
@@ -65,6 +68,7 @@ def _pool(capacity: int, rules: Rules) -> Pool:
         latest_first=int(rules.latest_first),
         tolerance=rules.tolerance,
         firm_share=rules.firm_share,
+        longest_s=rules.reclaim_s,
         reach_s=max(rules.reclaim_s, 1.0),
         pause_s=rules.reclaim_s + rules.restore_s,
     )
@@ -77,14 +81,17 @@ def horizons(rules: Rules) -> list[Horizon]:
 
 def class_of(job: Job) -> int:
     """Jobs of one class are lent to in order of rank, so all of them must need the same."""
-    return -job.gpus if job.firm else job.gpus
+    needs = job.gpus + (RUNGS - 1 - job.rung) * _ABOVE_GPUS
+    return -needs if job.firm else needs
 
 
 def add_job(state: State, job: Job, classes: dict[int, int]) -> int:
     """Make room for a job, which is not submitted yet; `classes` numbers the sizes seen so far."""
+    job.rung = rung_of(job.reclaim_s, state.pool[0].longest_s)
     classify(state, job, classes)
     state.jobs.append(job)
     state.pool[0].elastic += job.most > job.gpus
+    state.pool[0].fast += job.rung < RUNGS - 1
     for heap in (state.ends, state.drains, state.queue):
         heap.append(Node())
     state.running.append(NOBODY)
@@ -104,7 +111,11 @@ def whole_state(state: State, jobs: Any) -> State:
     import numpy as np
 
     columns: dict[str, Any] = {}
-    sizes, jobs["size"] = np.unique(np.where(jobs["firm"] > 0, -jobs["gpus"], jobs["gpus"]), return_inverse=True)
+    reclaims, which = np.unique(jobs["reclaim_s"], return_inverse=True)
+    jobs["rung"] = np.array([rung_of(each, state.pool[0].longest_s) for each in reclaims.tolist()])[which]
+    needs = jobs["gpus"] + (RUNGS - 1 - jobs["rung"].astype(np.int64)) * _ABOVE_GPUS
+    sizes, jobs["size"] = np.unique(np.where(jobs["firm"] > 0, -needs, needs), return_inverse=True)
+    state.pool[0].fast = int(np.sum(jobs["rung"] < RUNGS - 1))
     state.pool[0].elastic = int(np.sum(jobs["most"] > jobs["gpus"]))
     arrays: State = to_arrays(state)
     node, count = Node(), len(jobs)

@@ -21,6 +21,7 @@ from broker.sia.firm import firm_look, firm_over
 from broker.sia.heap import heap_remove
 from broker.sia.lending import lend, missing, reclaim, spare
 from broker.sia.lists import activate, enqueue, log, queue_leave, running_remove, waiting_remove
+from broker.sia.rungs import widest_room
 from broker.sia.shadow import service_of, shadow_advance, shadow_join, shadow_leave, shadow_start
 
 
@@ -189,7 +190,7 @@ def decide(s: State, now: float) -> None:
         note_misses(s, now)
     if s.pool[0].firm_share > 0.0:
         firm_look(s, now)
-    if spare(s) > 0 or s.pool[0].extra > 0:
+    if widest_room(s, spare(s)) > 0 or s.pool[0].extra > 0:
         lend(s, now)
     give_back(s)
     s.pool[0].claims_peak = max(s.pool[0].claims_peak, s.pool[0].claimed)

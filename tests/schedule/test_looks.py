@@ -212,3 +212,14 @@ def test_reclaim_time_is_what_the_configuration_says() -> None:
     more, due = running("more", "vision", 4, HOUR, HOUR + 12), job("due", "nlp", 8, HOUR + 50)
     looked(memory, HOUR + 60, own, more, due, rules=TWO, settings=slow)
     assert looked(memory, HOUR + 660, own, more, due, rules=TWO, settings=slow).overdue == ()
+
+
+def test_a_class_that_gives_back_fast_borrows_where_a_slow_one_would_not() -> None:
+    for measured, borrows in (([10.0], True), ([115.0], False), ([], False)):
+        memory = watched(TWO)
+        looked(memory, HOUR + 10, running("own", "vision", 8, HOUR, HOUR), rules=TWO)
+        memory.pools["h100"].habits["vision/ada/gpu"].reclaim_s = measured
+        memory.pools["h100"].machine.hold_back(4)
+        own, more = running("own", "vision", 8, HOUR, HOUR), job("more", "vision", 6, HOUR + 20)
+        found = looked(memory, HOUR + 60, own, more, rules=TWO)
+        assert bool(found.loans) == borrows
