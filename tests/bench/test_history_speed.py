@@ -15,7 +15,7 @@ from tests.bench import accounting
 from tests.bench.conftest import Take
 
 ROWS = 1_000_000
-_WINDOW = slice(ROWS // 5, None)
+_WINDOW = slice(ROWS // 4, None)
 """What a later export still shows of the time that an earlier one covered."""
 
 _IMPORT = """
