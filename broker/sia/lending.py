@@ -34,7 +34,8 @@ def spare(s: State) -> int:
 def missing(s: State) -> bool:
     """Whether claims and hold-back exceed what is free or coming. Nobody is stopped for capacity that goes back."""
     pool = s.pool[0]
-    return s.on[GUARD] > 0 and pool.capacity - pool.busy + pool.coming < pool.unmet + slack_now(s)
+    hold = pool.hold if pool.fast == 0 else slack_now(s)
+    return s.on[GUARD] > 0 and pool.capacity - pool.busy + pool.coming < pool.unmet + hold
 
 
 @kernel
@@ -211,15 +212,15 @@ def slots_wanted(s: State) -> int:
 @kernel
 def next_loan(s: State, room: int) -> int:
     """Best-ranked job that fits into `room`, or on a fast rung into what else is free."""
-    best = NOBODY
-    if widest_room(s, room) <= 0:
+    best, left, rungs = NOBODY, room, s.pool[0].fast > 0
+    if room <= 0 and not (rungs and widest_room(s, room) > 0):
         return best
-    if s.pool[0].fast > 0:
+    if rungs:
         count_rungs(s)
     for root in s.sizes:
-        if root == NOBODY or (best != NOBODY and not heap_less(s.queue, root, best)):
-            continue
-        if s.jobs[root].gpus > room_on_rung(s, root, room):
+        if root != NOBODY and rungs:
+            left = room_on_rung(s, root, room)
+        if root == NOBODY or s.jobs[root].gpus > left or (best != NOBODY and not heap_less(s.queue, root, best)):
             continue
         if s.jobs[root].firm == 0 or may_lend_firmly(s, root):
             best = root
