@@ -18,6 +18,7 @@ from math import exp
 
 EXPERTS = ("forecast", "hour_of_week", "last_day", "nothing_lent")
 HOURS_A_WEEK = 168
+FEW = 5.0  # misses of one batch that are never a burst, however small the pool
 Histogram = dict[int, int]
 
 
@@ -67,7 +68,7 @@ class HoldBack:
 
         So correction / step + owed never falls behind misses - alpha x starts.
         """
-        acted = min(float(self.misses), self.sudden * self.capacity)
+        acted = min(float(self.misses), max(FEW, self.sudden * self.capacity))
         correction = self.correction / self.step + acted - self.alpha * self.starts
         self.owed += self.misses - acted + max(0.0, correction - self.capacity / self.step)
         paid = min(self.owed, max(0.0, -correction))

@@ -99,3 +99,10 @@ def test_when_bursts_go_on_nothing_is_lent_until_enough_went_well() -> None:
         hold.learn({1: 1}, 20, 0)
     assert held[0] == held[30] == 100
     assert held[-1] <= 1
+
+
+def test_in_a_small_pool_a_few_misses_are_acted_upon_at_once() -> None:
+    hold = HoldBack(capacity=16, windows=60, alpha=0.001)
+    hold.learn({0: 1}, 20, 4)
+    assert hold.owed == 0
+    assert hold.correction == pytest.approx(4, abs=0.1)
