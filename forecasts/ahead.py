@@ -72,6 +72,16 @@ class Ahead(msgspec.Struct, kw_only=True):
         self.said[hour] = Said(experts, final)
         return final
 
+    def said_at(self, hour: int) -> Array:
+        """What was forecast at an hour of which the outcome is not known yet; NaN where nothing was."""
+        said = self.said.get(hour)
+        return said.final if said else _nothing()
+
+    def moved(self, hours: int) -> "Ahead":
+        """The same where hours are counted from `hours` earlier."""
+        said = {hour + hours: said for hour, said in self.said.items()}
+        return msgspec.structs.replace(self, said=said, trained_h=self.trained_h + hours)
+
     def _learn(self, hour: int, actual: float) -> None:
         said = self.said.pop(hour - self.ahead_h, None)
         if said is None:

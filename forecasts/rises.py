@@ -71,6 +71,16 @@ class RiseForecast(msgspec.Struct, kw_only=True):
         self.said[len(self.levels) - 1] = (experts, final)
         return final
 
+    def forget(self, keep_h: int) -> None:
+        """Let go of all hours but the last `keep_h`, and some: they are let go a quarter at a time."""
+        gone = len(self.levels) - keep_h
+        if gone < keep_h // 4:
+            return
+        self.levels, self.peaks, self.rows = self.levels[gone:], self.peaks[gone:], self.rows[gone:]
+        self.rises = self.rises[gone:]
+        self.said = {hour - gone: said for hour, said in self.said.items() if hour >= gone}
+        self.trained_h -= gone
+
     def _own(self, hour: int) -> list[float]:
         levels, now = self.levels, self.levels[-1]
         lags = [now - levels[-1 - lag] if len(levels) > lag else np.nan for lag in LAGS_H]

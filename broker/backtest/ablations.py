@@ -70,7 +70,7 @@ def _with_forecast(name: str, knobs: Knobs) -> Knobs:
     if name == "claims covered only":
         return replace(knobs, share=0.0)
     if name == "point forecast":
-        return replace(knobs, quantile=0.5)
+        return replace(knobs, quantile=0.5, claims_quantile=None if knobs.claims_quantile is None else 0.5)
     return replace(knobs, wrong_by=float(name.rpartition("x")[2]))
 
 

@@ -1,18 +1,27 @@
 """What is told to the allocator each hour of a replay: the hold-back learned from its own misses."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from broker.backtest.hourly import Hour
-from broker.sia.holdback import HoldBack
+from broker.backtest.hourly import HOUR_S, Hour
+from broker.sia.holdback import HoldBack, figures
+
+
+class Expects(Protocol):
+    """An expert from outside: `see` what an hour wanted at most, then `expected` of the next, in GPUs."""
+
+    def see(self, wanted: float, known: list[float], hour: int) -> None: ...
+
+    def expected(self) -> float | None: ...
 
 
 class LearnedHold:
-    """Reads the allocator's counters and sets its hold-back."""
+    """Reads the allocator's counters and sets its hold-back; `starts` takes part in it as one expert."""
 
-    def __init__(self, hold_back: HoldBack) -> None:
+    def __init__(self, hold_back: HoldBack, starts: Expects | None = None) -> None:
         self.hold_back = hold_back
+        self._expects = starts
         self._starts = self._misses = 0
 
     def __call__(self, state: Any, hour: Hour) -> None:
@@ -23,4 +32,11 @@ class LearnedHold:
         state.wanted[seen] = 0
         self.hold_back.learn(wanted, starts - self._starts, misses - self._misses)
         self._starts, self._misses = starts, misses
-        pool["hold"] = min(self.hold_back.hold(), hour.capacity)
+        pool["hold"] = min(self.hold_back.hold(self._forecast(max(wanted, default=0), pool, hour)), hour.capacity)
+
+    def _forecast(self, wanted: int, pool: Any, hour: Hour) -> float | None:
+        if self._expects is None:
+            return None
+        known = figures(int(pool["claimed"]), int(pool["demand"]), int(pool["busy"]), int(pool["owed_all"]))
+        self._expects.see(wanted, known, round(hour.at / HOUR_S))
+        return self._expects.expected()

@@ -19,6 +19,7 @@ from broker.sia.holdback import HoldBack
 from broker.sia.state import Rules
 
 if TYPE_CHECKING:
+    from broker.backtest.advice import Expects
     from broker.backtest.foresight import Foresight
 
 DAY_S = 86_400.0
@@ -44,7 +45,7 @@ class Knobs:
     wrong_by: float = 1.0  # forecasts are too high or too low by this factor, at random
 
 
-LEARNED = Knobs(forecast="learned", quantile=0.98, hours=2, share=0.85)
+LEARNED = Knobs(forecast="learned", quantile=0.85, hours=2, share=1.0, claims_quantile=0.995)
 """Defaults for learned forecasts, which need to look no further than until the next order can arrive."""
 
 
@@ -190,6 +191,10 @@ def covering(case: Case, knobs: Knobs, most: int, seed: int = 0) -> CapacityRule
     return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
 
 
-def learned(case: Case, rules: Rules, alpha: float) -> LearnedHold:
-    windows = max(1, round(HOUR_S / max(rules.reclaim_s, 1.0)))
-    return LearnedHold(HoldBack(capacity=case.total, windows=windows, alpha=alpha))
+def learned(case: Case, rules: Rules, alpha: float, starts: "Expects | None" = None) -> LearnedHold:
+    return LearnedHold(HoldBack(capacity=case.total, windows=windows(rules), alpha=alpha), starts)
+
+
+def windows(rules: Rules) -> int:
+    """Reclaim times in an hour."""
+    return max(1, round(HOUR_S / max(rules.reclaim_s, 1.0)))

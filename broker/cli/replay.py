@@ -47,14 +47,18 @@ Durations = Annotated[
 Forecast = Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")]
 Quantile = Annotated[
     float | None,
-    typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.98."),
+    typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.85."),
+]
+ClaimsQuantile = Annotated[
+    float | None,
+    typer.Option("--claims-quantile", min=0.0, max=1.0, help="Learned: of the rises of claims: 0.995."),
 ]
 Horizon = Annotated[
     int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
 ]
 Days = Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")]
 Share = Annotated[
-    float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 0.85.")
+    float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 1.")
 ]
 Term = Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")]
 Insurance = Annotated[
@@ -101,6 +105,7 @@ def _backtest(
     forecast: Forecast = "rolling",
     durations: Durations = "none",
     quantile: Quantile = None,
+    claims_quantile: ClaimsQuantile = None,
     horizon: Horizon = None,
     days: Days = 7.0,
     share: Share = None,
@@ -126,6 +131,7 @@ def _backtest(
 
     if insurance and quantile is not None:
         raise UsageError("--insurance sets the quantile", next_step="Give one of --insurance and --quantile")
+    insured = quantile_to_hold(*insurance) if insurance else None
     options = backtest.Options(
         trace=trace,
         format=how,
@@ -148,7 +154,8 @@ def _backtest(
         knobs=knobs_of(
             forecast,
             durations,
-            quantile=quantile_to_hold(*insurance) if insurance else quantile,
+            quantile=quantile if insured is None else insured,
+            claims_quantile=claims_quantile if insured is None else insured,
             hours=horizon,
             days=days,
             share=share,

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import numpy as np
 
+from broker.commands.demand_memory import DemandMemory
 from broker.model.job import Job
 from forecasts import accuracy as scoring
 from forecasts.accuracy import Accuracy
-from forecasts.ahead import Ahead, Setting
+from forecasts.ahead import Setting
 from forecasts.demand import HOUR_S, Jobs, Series, cut, series
 from forecasts.given import Given
 from forecasts.history import Submitted
@@ -92,13 +93,20 @@ def cold(past: Past) -> tuple[str, ...]:
 Forecasted = list[tuple[int, list[tuple[float, int]]]]
 
 
-def ahead(past: Past, pool: str, hours: Sequence[int], given: Given | None) -> tuple[Forecasted, tuple[str, ...]]:
-    """(hours ahead, (level, GPUs) of each), without the hours of which nothing can be said; and why."""
+def ahead(
+    past: Past, pool: str, hours: Sequence[int], given: Given | None, memory: DemandMemory
+) -> tuple[Forecasted, tuple[str, ...]]:
+    """(hours ahead, (level, GPUs) of each), without the hours of which nothing can be said; and why.
+
+    Goes on from what `memory` holds, which is brought up to now; not where a forecast of the user's is to be weighed
+    too, which takes all the hours of which it spoke.
+    """
+    memory = DemandMemory() if given else memory
     found: Forecasted = []
     silent = []
     losses: list[tuple[float, float]] = []
     for hour in hours:
-        quantiles, scored = _one(past, pool, hour, given)
+        quantiles, scored = _one(past, pool, hour, given, memory)
         losses += scored
         if np.isfinite(quantiles).all():
             found.append((hour, [(level, round(max(q, 0.0))) for level, q in zip(LEVELS, quantiles, strict=True)]))
@@ -113,13 +121,17 @@ def ahead(past: Past, pool: str, hours: Sequence[int], given: Given | None) -> t
     return found, tuple(notes)
 
 
-def _one(past: Past, pool: str, ahead_h: int, given: Given | None) -> tuple[Array, list[tuple[float, float]]]:
+def _one(
+    past: Past, pool: str, ahead_h: int, given: Given | None, memory: DemandMemory
+) -> tuple[Array, list[tuple[float, float]]]:
     """The forecast now, after the experts have competed over the last weeks; and losses of (ours, the user's)."""
-    online = Ahead.new(ahead_h, Setting(extra=1 if given else 0))
-    quantiles = np.full(len(LEVELS), np.nan)
+    setting = Setting(extra=1 if given else 0)
+    first = max(0, past.hours - LEARNED_H)
+    learned = memory.resumed(pool, setting, ahead_h, past.origin, first, past.hours)
+    online, quantiles = learned.online, learned.online.said_at(past.hours)
     losses: list[tuple[float, float]] = []
     level = past.series.level
-    for hour in range(max(0, past.hours - LEARNED_H), past.hours + 1):
+    for hour in range(learned.hour + 1, past.hours + 1):
         yours = _yours(past, pool, hour, ahead_h, given) if given else None
         quantiles = online.forecast(cut(past.series, hour + 1), yours)
         target = hour + ahead_h
@@ -127,6 +139,7 @@ def _one(past: Past, pool: str, ahead_h: int, given: Given | None) -> tuple[Arra
             actual = level[target : target + 1]
             both = (mean_pinball(actual, each[None, :])[0] for each in (quantiles, yours[0]))
             losses.append((float(next(both)), float(next(both))))
+    memory.keep(pool, msgspec.structs.replace(learned, hour=past.hours))
     return quantiles, losses
 
 

@@ -4,7 +4,8 @@ The present is the latest time that any source tells of: what happened after it 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -22,9 +23,11 @@ from broker.model.policy import Policy, Pool
 from broker.model.snapshot import SourceView, Trust
 from broker.purchase.pools import pool_of
 from broker.schedule.supposing import suppose
+from state.history.store import beside
 
 if TYPE_CHECKING:
     from broker.commands.demand_history import Past
+    from broker.commands.demand_memory import DemandMemory
     from forecasts.accuracy import Accuracy
     from forecasts.given import Given
 
@@ -88,9 +91,24 @@ def forecast(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Forecast:
     policy = suppose(config.policy if config else Policy(), (), {}, None)
     views = _views(path, config, wish, flags)
     given, problems = _given(config)
-    found = tuple(_forecast(pool, policy, views, given, config, wish) for pool in _pools(policy, wish.pools))
+    with _memory(config, wish) as (memory, lost):
+        told = [_forecast(pool, policy, views, given, config, wish, memory) for pool in _pools(policy, wish.pools)]
     lines = (line for view in views for line in view.problems)
-    return Forecast(pools=found, problems=tuple(dict.fromkeys((*lines, *problems))))
+    return Forecast(pools=tuple(told), problems=tuple(dict.fromkeys((*lines, *problems, *lost))))
+
+
+@contextmanager
+def _memory(config: Config | None, wish: Wish) -> "Iterator[tuple[DemandMemory, list[str]]]":
+    """What was learned of the state's own history, brought up to now and kept; of given files nothing is."""
+    from broker.commands import demand_memory
+
+    if config is None or wish.files or not beside(config.state).exists():
+        yield demand_memory.DemandMemory(), []
+        return
+    memory, notes = demand_memory.remembered(config)
+    lines = list(notes)
+    yield memory, lines
+    lines += demand_memory.keep(config, memory)
 
 
 def _numbers() -> None:
@@ -141,7 +159,13 @@ def _given(config: Config | None) -> "tuple[Given | None, tuple[str, ...]]":
 
 
 def _forecast(
-    pool: Pool, policy: Policy, views: Sequence[SourceView], given: "Given | None", config: Config | None, wish: Wish
+    pool: Pool,
+    policy: Policy,
+    views: Sequence[SourceView],
+    given: "Given | None",
+    config: Config | None,
+    wish: Wish,
+    memory: "DemandMemory",
 ) -> PoolForecast:
     from broker.commands import demand_history as history
 
@@ -152,7 +176,7 @@ def _forecast(
         return PoolForecast(pool=pool.name, as_of=told, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
     past = history.past(jobs, told)
     usable, notes = _usable(given, past, config, wish.hours)
-    rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable)
+    rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable, memory)
     return PoolForecast(
         pool=pool.name,
         as_of=past.as_of,

@@ -108,6 +108,11 @@ class HoldBack:
         ]
 
 
+def figures(claimed: int, demand: int, busy: int, owed: int) -> list[float]:
+    """What an outside expert is told of the pool at each hour, in GPUs."""
+    return [float(claimed), float(demand), float(busy), float(owed)]
+
+
 def quantile(hours: list[Histogram], level: float) -> float:
     """Smallest number of GPUs that at least `level` of all windows did not exceed."""
     total: Histogram = {}
