@@ -178,8 +178,9 @@ def _beside(case: Case, setting: Setting, options: Options, sia: Policy) -> dict
 
 
 def _sia(case: Case, setting: Setting, options: Options) -> Policy:
+    knobs = options.knobs
     if options.fixed_capacity:
-        return policies.of(case, run_fixed(case, setting, durations=options.knobs.durations))
+        return policies.of(case, run_fixed(case, setting, forecast=knobs.forecast, durations=knobs.durations))
     return policies.sia_moving(case, setting, options.knobs)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from broker.backtest.advice import LearnedHold
+from broker.backtest.advice import Expects, LearnedHold
 from broker.backtest.covering import Covering, Error, Given, Rises
 from broker.backtest.entitlements import from_concurrency, from_offered_load
 from broker.backtest.fifo import static_starts
@@ -19,7 +19,6 @@ from broker.sia.holdback import HoldBack
 from broker.sia.state import Rules
 
 if TYPE_CHECKING:
-    from broker.backtest.advice import Expects
     from broker.backtest.foresight import Foresight
 
 DAY_S = 86_400.0
@@ -115,7 +114,8 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
     typical, quick = _durations(case, knobs, setting.seed)
-    advise: Advise | None = learned(case, setting.rules, knobs.alpha) if knobs.learned_hold else None
+    starts = _starts(setting.rules, knobs.alpha, setting.seed) if knobs.forecast == "learned" else None
+    advise: Advise | None = learned(case, setting.rules, knobs.alpha, starts) if knobs.learned_hold else None
     if knobs.durations == "learned":
         advise = _learned_durations(case, advise, setting.seed)
     rule: CapacityRule
@@ -146,6 +146,12 @@ def _foresight(case: Case, knobs: Knobs, hold: Advise | None, seed: int) -> "For
     )
 
 
+def _starts(rules: Rules, alpha: float, seed: int) -> Expects:
+    from forecasts.starts import Starts
+
+    return Starts.new(alpha, windows(rules), seed=seed)
+
+
 def _learned_durations(case: Case, hold: Advise | None, seed: int) -> Advise:
     from broker.backtest.running_times import LearnedDurations
 
@@ -163,9 +169,12 @@ def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floa
     return (case.trace.submit_s if knobs.durations == "submit" else None), None
 
 
-def run_fixed(case: Case, setting: Setting, alpha: float = 0.001, durations: str = "none") -> Outcome:
+def run_fixed(
+    case: Case, setting: Setting, alpha: float = 0.001, *, forecast: str = "rolling", durations: str = "none"
+) -> Outcome:
     """SIA with all that is promised held."""
-    advise: Advise = learned(case, setting.rules, alpha)
+    starts = _starts(setting.rules, alpha, setting.seed) if forecast == "learned" else None
+    advise: Advise = learned(case, setting.rules, alpha, starts)
     if durations == "learned":
         advise = _learned_durations(case, advise, setting.seed)
     return replay_sia(case.trace, case.entitlements, case.total, setting, None, advise)
@@ -191,7 +200,7 @@ def covering(case: Case, knobs: Knobs, most: int, seed: int = 0) -> CapacityRule
     return Covering(rises=rises, first=case.total, most=most, share=knobs.share)
 
 
-def learned(case: Case, rules: Rules, alpha: float, starts: "Expects | None" = None) -> LearnedHold:
+def learned(case: Case, rules: Rules, alpha: float, starts: Expects | None = None) -> LearnedHold:
     return LearnedHold(HoldBack(capacity=case.total, windows=windows(rules), alpha=alpha), starts)
 
 
