@@ -76,7 +76,7 @@ _WORDS = (
     ("locked", "{path} is held by another program", "close what has it open and run again"),
     ("malformed", "{path} is damaged", "restore a backup, or make a new one with: broker state adopt"),
     ("not a database", "{path} is not a state file, or is damaged", "restore a backup, or: broker state adopt"),
-    ("no such table", "{path} is not a state file of the broker", "give another --state, or: broker init"),
+    ("no such table", "{path} is not a state file of the broker", "restore a backup, or: broker state adopt"),
     ("disk i/o error", "the disk of {path} failed", "check the disk; restore a backup if the file is damaged"),
 )
 

@@ -12,11 +12,15 @@ from broker.model.plan import Plan
 from state.whole_file import write_whole
 
 FORMAT = 1
+_HEAD = 32
+"""Bytes within which a saved plan tells what it is."""
+
 _REPLAN = "make a new one: broker plan --out FILE"
 
 
 def save(plan: Plan, path: Path) -> None:
-    """Replaces the file as a whole. Raises PlanError if it cannot be written."""
+    """Replaces the file as a whole. Raises PlanError if it cannot be written, or holds anything but a saved plan."""
+    _spare(path)
     body = msgspec.to_builtins(plan)
     text = json.dumps({"format_version": FORMAT, "digest": digest(body), "plan": body}, indent=1)
     try:
@@ -46,6 +50,23 @@ def load(path: Path) -> Plan:
 def digest(body: Any) -> str:
     """Of the values, not of their layout: indenting a plan does not change it."""
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _spare(path: Path) -> None:
+    """What is there already is replaced only if it began as a plan, whole or not: a mistyped name costs no file."""
+    if path.is_dir():
+        raise PlanError(f"cannot write the plan to {path}: it is a folder", next_step="give another --out")
+    try:
+        begun = _head(path) if path.is_file() else b""
+    except OSError as error:
+        raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="give another --out") from None
+    if begun and not any(name in begun for name in (b'"format_version"', b'"digest"')):
+        raise PlanError(f"{path} is there already and is no saved plan", next_step="give another --out")
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_HEAD)
 
 
 def _read(path: Path) -> Any:

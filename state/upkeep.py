@@ -8,9 +8,15 @@ from pathlib import Path
 from broker.errors import StateError
 from state.database import in_plain_words
 
+_SQLITE = b"SQLite format 3\0"
+
 
 def backup(path: Path, target: Path) -> Path:
-    """A consistent copy, also while a run writes. Replaces the target as a whole. Raises StateError."""
+    """A consistent copy, also while a run writes. Replaces an older copy as a whole, and nothing else.
+
+    Raises StateError.
+    """
+    _spare(path, target)
     fresh = target.with_name(f"{target.name}.new")
     with in_plain_words(path), closing(_opened(path)) as source:
         try:
@@ -25,6 +31,26 @@ def backup(path: Path, target: Path) -> Path:
         finally:
             fresh.unlink(missing_ok=True)
     return target
+
+
+def _spare(path: Path, target: Path) -> None:
+    """A mistyped name costs no file, and least of all the state itself."""
+    if target.resolve() in {path.with_name(path.name + beside).resolve() for beside in ("", "-wal", "-shm")}:
+        raise StateError(f"{target} is the state itself", next_step="give another place")
+    if target.is_dir():
+        raise StateError(f"cannot write the backup {target}: it is a folder", next_step="give another place")
+    if target.is_file() and _head(target) not in (b"", _SQLITE):
+        raise StateError(f"{target} is there already and is no backup", next_step="give another place")
+
+
+def _head(target: Path) -> bytes:
+    try:
+        with target.open("rb") as file:
+            return file.read(len(_SQLITE))
+    except OSError as error:
+        raise StateError(
+            f"cannot write the backup {target}: {error.strerror}", next_step="give another place"
+        ) from None
 
 
 def faults(path: Path) -> tuple[str, ...]:

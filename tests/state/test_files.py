@@ -214,3 +214,15 @@ def test_faults_are_found(path: Path) -> None:
         store.rebuild()
         assert store.projections_agree()
     assert faults(path) == ()
+
+
+def test_a_backup_replaces_an_older_one_and_no_other_file(path: Path, tmp_path: Path) -> None:
+    copy = backup(path, tmp_path / "copy.db")
+    assert backup(path, copy) == copy
+    other = tmp_path / "broker.toml"
+    other.write_text("mode = 'act'")
+    for target, why in ((other, "no backup"), (path, "the state itself"), (tmp_path, "a folder")):
+        before = target.read_bytes() if target.is_file() else None
+        with pytest.raises(StateError, match=why):
+            backup(path, target)
+        assert before is None or target.read_bytes() == before

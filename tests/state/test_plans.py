@@ -86,3 +86,17 @@ def test_a_missing_plan_and_a_place_that_cannot_be_written_are_named(tmp_path: P
     with pytest.raises(PlanError, match="cannot write"):
         save(PLAN, tmp_path / "no" / "plan.json")
     assert isinstance(PLAN, Plan) and list(tmp_path.iterdir()) == []
+
+
+def test_a_mistyped_name_costs_no_file(path: Path, tmp_path: Path) -> None:
+    """A plan is replaced, also one that breaks off; nothing else is."""
+    path.write_bytes(path.read_bytes()[:300])
+    save(PLAN, path)
+    assert load(path) == PLAN
+    queue = tmp_path / "queue.csv"
+    queue.write_text("id,gpus\n1,8\n")
+    with pytest.raises(PlanError, match=r"queue\.csv is there already and is no saved plan"):
+        save(PLAN, queue)
+    assert queue.read_text() == "id,gpus\n1,8\n"
+    with pytest.raises(PlanError, match="it is a folder"):
+        save(PLAN, Path())
