@@ -28,7 +28,7 @@ def kernel(function: F) -> F:
 
 @cache
 def compiled(function: F) -> F:
-    """The numba version of a `@kernel` function. The machine code is kept on disk, keyed by all kernels' source."""
+    """The numba version of a `@kernel` function. The machine code is kept on disk, keyed by its kernels' source."""
     import numba
     from numba.extending import register_jitable
 
@@ -36,7 +36,7 @@ def compiled(function: F) -> F:
         if known is not function and not getattr(known, "_jitable", False):
             register_jitable(known)
             known._jitable = True  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = str(_cache_folder())
+    numba.config.CACHE_DIR = str(_cache_folder(function))
     return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
 
 
@@ -76,8 +76,8 @@ def filled(record: Any, length: int) -> Any:
 
 
 def _record_type(record: Any) -> list[tuple[str, str]]:
-    names = [field.name for field in fields(record)]
-    return [(name, "f8" if type(getattr(record, name)) is float else "i4") for name in names]
+    """As the class declares its fields: by their values, 60 for 60.0 would be another type, and all compiled anew."""
+    return [(field.name, "f8" if field.type is float else "i4") for field in fields(record)]
 
 
 def _to_lists(value: Any) -> Any:
@@ -107,11 +107,24 @@ def _into_list(values: Any, array: Any) -> None:
             setattr(record, name, number)
 
 
-def _cache_folder() -> Path:
+def _cache_folder(function: Callable[..., Any]) -> Path:
     """numba notices a change in the compiled function's own file only, so the folder's name covers the others."""
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    modules = sorted({function.__module__ for function in _KERNELS})
     digest = hashlib.sha256()
-    for name in modules:
+    for name in _modules_of(function):
         digest.update(Path(str(sys.modules[name].__file__)).read_bytes())
     return base / "gpu-capacity-broker" / f"kernels-{digest.hexdigest()[:12]}"
+
+
+def _modules_of(function: Callable[..., Any]) -> list[str]:
+    """Its own and, of the modules with kernels, those that it takes names from, directly or not.
+
+    Not all that are imported: those differ from command to command, and each set would be compiled anew.
+    """
+    known = {kernel.__module__ for kernel in _KERNELS}
+    found, ahead = set[str](), {function.__module__}
+    while ahead:
+        found |= ahead
+        named = {getattr(value, "__module__", "") for module in ahead for value in vars(sys.modules[module]).values()}
+        ahead = (named & known) - found
+    return sorted(found)

@@ -1,0 +1,18 @@
+"""What compiling goes by: the records' classes, and the kernels that a kernel calls."""
+
+import broker.backtest.easy  # noqa: F401 - kernels that others do not call
+from broker.backtest.replay import replay_until
+from broker.sia.columns import Job
+from broker.sia.compiling import _modules_of, filled
+
+
+def test_a_whole_number_of_seconds_makes_no_other_record() -> None:
+    whole, broken = filled(Job(reclaim_s=60, restore_s=1), 1), filled(Job(reclaim_s=59.5), 1)
+    assert whole.dtype == broken.dtype
+    assert whole["reclaim_s"][0] / 8 == 7.5
+
+
+def test_machine_code_is_kept_by_the_kernels_that_it_is_made_of_and_no_others() -> None:
+    modules = _modules_of(replay_until)
+    assert {"broker.backtest.replay", "broker.sia.step", "broker.sia.columns", "broker.sia.heap"} <= set(modules)
+    assert "broker.backtest.easy" not in modules
