@@ -291,8 +291,9 @@ def gain_of(s: State, j: int, more: int, now: float) -> float:
 def may_expand(s: State, j: int, more: int, now: float) -> bool:
     """A running job must be able to pay for the pauses on the way out and back from its credit.
 
-    A job that starts has no pause on the way out. On the way back it loses at most (reclaim + restore) / speed more
-    than it gained (it starts afresh, or drains, whichever costs less); that must not exceed one reclaim time.
+    A job that starts has no pause on the way out. On the way back it drains and restores, or starts afresh, whichever
+    costs less. Where both cost the same, after (pause - done) / speed seconds, it is late by that time and what it had
+    done before, less its credit; that must not exceed one reclaim time.
     """
     if not s.on[CREDIT]:
         return True
@@ -300,4 +301,6 @@ def may_expand(s: State, j: int, more: int, now: float) -> bool:
     if s.jobs[j].started_at < now:
         return credit >= 2 * pause_s
     speed = speed_of(s.jobs[j].held + more, s.jobs[j].gpus, s.jobs[j].speed_power)
-    return credit >= 0.0 and pause_s <= speed * s.jobs[j].reclaim_s
+    done = service_of(s, j, now)
+    worst = min(pause_s, done + max(0.0, pause_s - done) / speed)
+    return credit >= 0.0 and worst - credit <= s.jobs[j].reclaim_s
