@@ -4,6 +4,7 @@ Each says what happened, to what, and what to do next; the class holds the exit 
 a user as an error, and none of these is shown with a traceback.
 """
 
+import errno
 from enum import IntEnum
 from typing import ClassVar
 
@@ -21,17 +22,30 @@ class Exit(IntEnum):
 
 
 class BrokerError(Exception):
-    """`what` happened, to `what`; `next_step` is what the user does about it."""
+    """`what` happened, to `what`; `next_step` is what the user does about it, a sentence of its own behind it."""
 
     exit: ClassVar[Exit] = Exit.ERROR
 
     def __init__(self, what: str, *, next_step: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.next_step = next_step
+        self.next_step = as_sentence(next_step)
 
     def __str__(self) -> str:
-        return f"{self.what}. {self.next_step}" if self.next_step else self.what
+        return joined(self.what, self.next_step)
+
+
+def as_sentence(hint: str) -> str:
+    """It follows a full stop, so it begins with a capital, unless with a command or a flag."""
+    first = hint.split(maxsplit=1)[0] if hint.strip() else ""
+    plain = first.rstrip(",:;").isalpha() and first != "broker"
+    return hint[0].upper() + hint[1:] if plain else hint
+
+
+def joined(what: str, hint: str) -> str:
+    """Both on one line, whatever a library's message looked like."""
+    sentences = f"{what.rstrip('. ')}. {hint}" if hint else what
+    return " ".join(sentences.split())
 
 
 class UsageError(BrokerError):
@@ -48,6 +62,28 @@ class ConfigError(BrokerError):
 
 class InputError(BrokerError):
     """A queue, history, price or plan file cannot be used."""
+
+
+class FileError(BrokerError):
+    """A file or folder that the broker needs cannot be read or written."""
+
+    @classmethod
+    def of(cls, error: OSError) -> "FileError":
+        """For what no other code foresaw: the system's own word, and what usually helps."""
+        where = f"use {error.filename}" if error.filename is not None else "write"
+        why = error.strerror or type(error).__name__
+        return cls(f"cannot {where}: {why}", next_step=_REMEDIES.get(error.errno or 0, _CHECK))
+
+
+def about_a_file(error: OSError) -> bool:
+    """Rather than about a connection, which has no name and other numbers."""
+    return error.filename is not None or error.errno in _DISK
+
+
+_ROOM = "Free some space and run again; what was bought: broker status"
+_CHECK = "Check the path and its mode"
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO})
+_REMEDIES = {errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EIO: "Check the disk; what was bought: broker status"}
 
 
 class StateError(BrokerError):

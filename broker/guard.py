@@ -71,7 +71,7 @@ def _forced(force: Collection[str]) -> frozenset[GuardName]:
     names = [name for name in GuardName if name.forceable]
     for name in sorted(force):
         if name not in list(GuardName):
-            raise UsageError(f"there is no guard {name!r}", next_step=f"--force takes one of {', '.join(names)}")
+            raise UsageError(f"there is no guard {name!r}", next_step=f"Give one of {', '.join(names)}")
         if name not in names:
             raise UsageError(f"the guard {name} cannot be forced", next_step=_INSTEAD.get(GuardName(name), "Change it"))
     return frozenset(GuardName(name) for name in force)

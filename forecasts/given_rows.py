@@ -10,7 +10,7 @@ import msgspec
 
 from broker.errors import InputError
 
-NEXT_STEP = "see docs/forecasts.md for the columns"
+NEXT_STEP = "See docs/forecasts.md for the columns"
 MAX_BYTES = 512 << 20
 """More than this, unpacked, is no forecast of a few pools and hours."""
 Row = tuple[int, dict[str, Any]]
@@ -27,8 +27,10 @@ def rows(path: Path) -> Iterator[Row]:
 def _text(path: Path) -> Iterator[Row]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}", next_step="give a readable UTF-8 file") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}", next_step="Check the path and its mode") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 (byte {error.start})", next_step="Save it as UTF-8") from None
     if path.suffix == ".csv":
         yield from enumerate(csv.DictReader(io.StringIO(text)), start=2)
         return
@@ -59,13 +61,13 @@ def _parquet(path: Path) -> Iterator[Row]:
         yield from enumerate(table.to_pylist(), start=1)
     except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         cause = (str(error).splitlines() or ["unreadable"])[0][:120]
-        raise InputError(f"{path}: broken Parquet ({cause})", next_step="write it again, whole") from None
+        raise InputError(f"{path}: broken Parquet ({cause})", next_step="Write it again, whole") from None
 
 
 def _refuse_size(path: Path, metadata: Any) -> None:
     unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
     if unpacked > MAX_BYTES:
-        raise InputError(f"{path} is larger than {MAX_BYTES >> 20} MiB unpacked", next_step="forecast fewer hours")
+        raise InputError(f"{path} is larger than {MAX_BYTES >> 20} MiB unpacked", next_step="Forecast fewer hours")
 
 
 def _microseconds(column: Any, pyarrow: Any) -> Any:

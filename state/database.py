@@ -52,7 +52,10 @@ def make_file(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
-        raise StateError(f"{path} exists already", next_step="use it, or give another --state") from None
+        if path.is_symlink() and not path.exists():
+            what = f"{path} is a link to a file that is not there"
+            raise StateError(what, next_step="Remove the link, or put back what it points to") from None
+        raise StateError(f"{path} exists already", next_step="Use it, or give another --state") from None
     except OSError as error:
         raise StateError(f"cannot create the state file {path}: {error.strerror}", next_step=_PERMISSIONS) from None
 
@@ -68,16 +71,16 @@ def in_plain_words(path: Path) -> Iterator[None]:
         raise _translated(path, error) from error
 
 
-_PERMISSIONS = "check the directory's permissions, or give another --state"
+_PERMISSIONS = "Check the directory's permissions, or give another --state"
 _WORDS = (
-    ("disk is full", "the disk of {path} is full", "free some space and run again; nothing is lost"),
-    ("readonly", "{path} cannot be written", "make it and its directory writable for this user"),
+    ("disk is full", "the disk of {path} is full", "Free some space and run again; nothing is lost"),
+    ("readonly", "{path} cannot be written", "Make it and its directory writable for this user"),
     ("unable to open", "{path} cannot be opened", _PERMISSIONS),
-    ("locked", "{path} is held by another program", "close what has it open and run again"),
-    ("malformed", "{path} is damaged", "restore a backup, or make a new one with: broker state adopt"),
-    ("not a database", "{path} is not a state file, or is damaged", "restore a backup, or: broker state adopt"),
-    ("no such table", "{path} is not a state file of the broker", "restore a backup, or: broker state adopt"),
-    ("disk i/o error", "the disk of {path} failed", "check the disk; restore a backup if the file is damaged"),
+    ("locked", "{path} is held by another program", "Close what has it open and run again"),
+    ("malformed", "{path} is damaged", "Restore a backup, or make a new one with: broker state adopt"),
+    ("not a database", "{path} is not a state file, or is damaged", "Restore a backup, or: broker state adopt"),
+    ("no such table", "{path} is not a state file of the broker", "Restore a backup, or: broker state adopt"),
+    ("disk i/o error", "the disk of {path} failed", "Check the disk; restore a backup if the file is damaged"),
 )
 
 
@@ -86,4 +89,4 @@ def _translated(path: Path, error: BaseException) -> StateError:
     for sign, what, next_step in _WORDS:
         if sign in text:
             return StateError(what.format(path=path), next_step=next_step)
-    return StateError(f"the state file {path} cannot be used: {error}", next_step="restore a backup")
+    return StateError(f"the state file {path} cannot be used: {error}", next_step="Restore a backup")

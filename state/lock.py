@@ -56,10 +56,13 @@ class Lock:
         self._descriptor = _opened(self.path)
         try:
             self._wait()
+            _write(self._descriptor, msgspec.json.encode(self.me))
+        except OSError as error:
+            os.close(self._descriptor)
+            raise _unusable(self.path, error) from error
         except BaseException:
             os.close(self._descriptor)
             raise
-        _write(self._descriptor, msgspec.json.encode(self.me))
         return self
 
     def __exit__(
@@ -110,14 +113,16 @@ def break_lock(state: Path) -> Holder | None:
         _write(descriptor, b"")
         return was
     except BlockingIOError:
-        raise _locked(holder(lock_path(state)), next_step="wait for it to end, or stop it") from None
+        raise _locked(holder(lock_path(state)), next_step="Wait for it to end, or stop it") from None
+    except OSError as error:
+        raise _unusable(lock_path(state), error) from error
     finally:
         os.close(descriptor)
 
 
 def _locked(who: Holder | None, next_step: str = "") -> LockedError:
     name = str(who) if who else "another run"
-    advice = "wait, or give --lock-timeout; if that host is gone: broker state unlock --force"
+    advice = "Wait, or give --lock-timeout; if that host is gone: broker state unlock --force"
     return LockedError(f"the state is locked by {name}", next_step=next_step or advice)
 
 
@@ -125,9 +130,14 @@ def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
-        raise StateError(
-            f"cannot open the lock {path}: {error.strerror}", next_step="make the state's directory writable"
-        ) from None
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: OSError) -> StateError:
+    what = f"cannot take the lock {path}: {error.strerror}"
+    return StateError(
+        what, next_step="Make the state's folder writable and see that its disk has room; nothing was done"
+    )
 
 
 def _read(descriptor: int) -> Holder | None:

@@ -15,7 +15,7 @@ FORMAT = 1
 _HEAD = 32
 """Bytes within which a saved plan tells what it is."""
 
-_REPLAN = "make a new one: broker plan --out FILE"
+_REPLAN = "Make a new one: broker plan --out FILE"
 
 
 def save(plan: Plan, path: Path) -> None:
@@ -26,7 +26,7 @@ def save(plan: Plan, path: Path) -> None:
     try:
         write_whole(path, f"{text}\n".encode())
     except OSError as error:
-        raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="give another --out") from None
+        raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="Give another --out") from None
 
 
 def load(path: Path) -> Plan:
@@ -55,13 +55,13 @@ def digest(body: Any) -> str:
 def _spare(path: Path) -> None:
     """What is there already is replaced only if it began as a plan, whole or not: a mistyped name costs no file."""
     if path.is_dir():
-        raise PlanError(f"cannot write the plan to {path}: it is a folder", next_step="give another --out")
+        raise PlanError(f"cannot write the plan to {path}: it is a folder", next_step="Give another --out")
     try:
         begun = _head(path) if path.is_file() else b""
     except OSError as error:
-        raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="give another --out") from None
+        raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="Give another --out") from None
     if begun and not any(name in begun for name in (b'"format_version"', b'"digest"')):
-        raise PlanError(f"{path} is there already and is no saved plan", next_step="give another --out")
+        raise PlanError(f"{path} is there already and is no saved plan", next_step="Give another --out")
 
 
 def _head(path: Path) -> bytes:
@@ -75,6 +75,6 @@ def _read(path: Path) -> Any:
     except FileNotFoundError:
         raise PlanError(f"there is no plan {path}", next_step=_REPLAN) from None
     except OSError as error:
-        raise PlanError(f"cannot read the plan {path}: {error.strerror}", next_step="check the file") from None
+        raise PlanError(f"cannot read the plan {path}: {error.strerror}", next_step="Check the file") from None
     except ValueError:
         raise PlanError(f"{path} is cut off or is not a plan", next_step=_REPLAN) from None

@@ -47,7 +47,7 @@ def serial(connection: Connection) -> int:
 def intent_of(connection: Connection, key: str) -> Intent:
     body = connection.execute(select(INTENT.c.body).where(INTENT.c.key == key)).scalar()
     if body is None:
-        raise StateError(f"the ledger has no intent {key}", next_step="broker state list")
+        raise StateError(f"the ledger has no intent {key}", next_step="See: broker state list")
     return _INTENT.decode(body)
 
 

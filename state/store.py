@@ -77,7 +77,7 @@ class Store:
         if not path.exists():
             raise StateError(
                 f"there is no state file {path}",
-                next_step="broker init makes one; if there was one, broker state adopt finds what it had bought",
+                next_step="Make one: broker init. If there was one, broker state adopt finds what it had bought",
             )
         store = cls(path, read_only=read_only)
         store._identify()
@@ -88,7 +88,7 @@ class Store:
         if version > VERSION:
             raise StateError(
                 f"{self.path} is of schema version {version}, newer than this broker knows ({VERSION})",
-                next_step="upgrade the broker; nothing was changed",
+                next_step="Upgrade the broker; nothing was changed",
             )
         if version < VERSION:
             self._migrate(version)
@@ -97,7 +97,7 @@ class Store:
         if self.read_only:
             raise StateError(
                 f"{self.path} is of schema version {version}, this broker's is {VERSION}",
-                next_step="broker run or broker apply upgrades it",
+                next_step="Upgrade it: broker run, or broker apply",
             )
         from state.migrate import migrate
 
@@ -208,7 +208,7 @@ class Store:
     def _intended(self, intent: Intent) -> Entry:
         with self._write() as connection:
             if reads.has_intent(connection, intent.key):
-                raise StateError(f"action {intent.key} was sent before", next_step="make a new plan: broker plan")
+                raise StateError(f"action {intent.key} was sent before", next_step="Make a new plan: broker plan")
             return append(connection, intent.sent, Kind.INTENT, Intended(intent=intent), run_id=intent.run_id)
 
     def conclude(self, key: str, outcome: Outcome, *, reservation: Reservation | None = None) -> bool:

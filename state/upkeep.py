@@ -26,7 +26,7 @@ def backup(path: Path, target: Path) -> Path:
             fresh.replace(target)
         except OSError as error:
             raise StateError(
-                f"cannot write the backup {target}: {error.strerror}", next_step="give another place"
+                f"cannot write the backup {target}: {error.strerror}", next_step="Give another place"
             ) from None
         finally:
             fresh.unlink(missing_ok=True)
@@ -36,11 +36,11 @@ def backup(path: Path, target: Path) -> Path:
 def _spare(path: Path, target: Path) -> None:
     """A mistyped name costs no file, and least of all the state itself."""
     if target.resolve() in {path.with_name(path.name + beside).resolve() for beside in ("", "-wal", "-shm")}:
-        raise StateError(f"{target} is the state itself", next_step="give another place")
+        raise StateError(f"{target} is the state itself", next_step="Give another place")
     if target.is_dir():
-        raise StateError(f"cannot write the backup {target}: it is a folder", next_step="give another place")
+        raise StateError(f"cannot write the backup {target}: it is a folder", next_step="Give another place")
     if target.is_file() and _head(target) not in (b"", _SQLITE):
-        raise StateError(f"{target} is there already and is no backup", next_step="give another place")
+        raise StateError(f"{target} is there already and is no backup", next_step="Give another place")
 
 
 def _head(target: Path) -> bytes:
@@ -49,7 +49,7 @@ def _head(target: Path) -> bytes:
             return file.read(len(_SQLITE))
     except OSError as error:
         raise StateError(
-            f"cannot write the backup {target}: {error.strerror}", next_step="give another place"
+            f"cannot write the backup {target}: {error.strerror}", next_step="Give another place"
         ) from None
 
 
@@ -64,5 +64,5 @@ def faults(path: Path) -> tuple[str, ...]:
 
 def _opened(path: Path) -> sqlite3.Connection:
     if not path.exists():
-        raise StateError(f"there is no state file {path}", next_step="broker init, or broker state adopt")
+        raise StateError(f"there is no state file {path}", next_step="Make one: broker init, or broker state adopt")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)

@@ -46,9 +46,11 @@ def choose(views: Iterable[ScopeView], asked: str | None = None) -> str:
     if not found:
         raise StateError(
             "no cloud shows anything that a broker bought",
-            next_step="check that every account and region is configured; broker init makes a new state",
+            next_step="Check that every account and region is configured; broker init makes a new state",
         )
-    raise StateError(f"several brokers bought here: {_listed(found)}", next_step="broker state adopt --lineage LINEAGE")
+    raise StateError(
+        f"several brokers bought here: {_listed(found)}", next_step="Name one: broker state adopt --lineage LINEAGE"
+    )
 
 
 def _listed(found: Mapping[str, Sized]) -> str:

@@ -106,7 +106,7 @@ def apply(
     return ApplyResult(results=results)
 
 
-_REPLAN = "make a new one: broker plan"
+_REPLAN = "Make a new one: broker plan"
 
 
 def _belongs(plan: Plan, store: Store, now: datetime) -> None:

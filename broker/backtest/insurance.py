@@ -18,7 +18,7 @@ def quantile_to_hold(failure: float, missed: float, lent: float) -> float:
     if not (0.0 <= failure <= 1.0 and missed >= 1.0 and 0.0 <= lent <= 1.0):
         raise UsageError(
             f"insurance of failure {failure:g}, missed {missed:g}, lent {lent:g}",
-            next_step="failure and lent lie in 0 to 1; missed is at least 1, the price of a GPU-hour",
+            next_step="Give failure and lent from 0 to 1, and missed from 1 on, the price of a GPU-hour",
         )
     spared, at_risk = failure * (missed - 1.0), 1.0 - lent
     return 1.0 if at_risk == 0.0 else spared / (at_risk + spared)

@@ -13,7 +13,7 @@ from typer.exceptions import Abort, TyperException
 from typer.main import get_command
 
 from broker.cli.common import Given
-from broker.errors import BrokerError, Exit
+from broker.errors import BrokerError, Exit, FileError, about_a_file
 
 
 def main() -> None:
@@ -40,8 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return _reader_left()
     except Exception as error:
-        given.common.console.crash(error)
-        return Exit.ERROR
+        return _unforeseen(error, given)
     return _interrupted(given) if ended == Exit.INTERRUPTED else int(ended or Exit.OK)
 
 
@@ -62,6 +61,17 @@ def _usage_hint(error: TyperException) -> str:
 def _interrupted(given: Given) -> int:
     given.common.console.remark("broker: interrupted. The state is consistent; the next run settles what was under way")
     return Exit.INTERRUPTED
+
+
+def _unforeseen(error: Exception, given: Given) -> int:
+    """A file that cannot be used is the world's doing and not a mistake of ours, whoever met it."""
+    if isinstance(error, OSError) and about_a_file(error):
+        in_plain_words = FileError.of(error)
+        in_plain_words.__cause__ = error
+        given.common.console.error(in_plain_words)
+    else:
+        given.common.console.crash(error)
+    return Exit.ERROR
 
 
 def _reader_left() -> int:

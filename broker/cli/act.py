@@ -90,9 +90,10 @@ def _apply(
     asking = _asking(common, yes)
     limits = _limits(force, allow_irreversible)
     with workplace(common.path, flags=_flags(common, max_hourly, lock_timeout)) as place:
-        if file is None:
-            return acting.apply_now(place, _tell(common), _confirm(asking), limits)
-        return acting.apply_file(place, _tell(common), _confirm(asking), limits, file)
+        if file is not None:
+            return acting.apply_file(place, _tell(common), _confirm(asking), limits, file)
+        asking.possible()
+        return acting.apply_now(place, _tell(common), _confirm(asking), limits)
 
 
 def _run(
@@ -134,6 +135,8 @@ def _release(
         raise UsageError("name what to release", next_step="Give either IDs or --all-ours")
     asking = _asking(common, yes)
     with workplace(common.path, flags=_flags(common, None, lock_timeout)) as place:
+        if not acting.unheard_of(place, reservation or ()):
+            asking.possible()
         confirm, limits = _confirm(asking), _limits(force, False)
         return acting.release(place, _tell(common), confirm, limits, reservation or (), all_ours=all_ours)
 
@@ -150,17 +153,15 @@ def _limits(force: list[str] | None, allow_irreversible: bool) -> "Limits":
 
 
 def _asking(common: Common, yes: bool) -> "Asking":
-    """Raises UsageError at once, before anything is looked at, where nobody could answer."""
     from broker.cli.asking import Asking
 
-    asking = Asking(common.console, yes=yes, interactive=interactive() and not common.json)
-    asking.possible()
-    return asking
+    return Asking(common.console, yes=yes, interactive=interactive() and not common.json)
 
 
 def _tell(common: Common) -> "Tell":
+    """With `-q` on stderr too, why something was not done: stdout may go where nobody looks."""
     from broker.commands.events import Event
-    from broker.view.events import event_json, event_text
+    from broker.view.events import event_json, event_text, reason
 
     console = common.console
 
@@ -168,6 +169,8 @@ def _tell(common: Common) -> "Tell":
         text = event_json(event) if console.json else event_text(event, console.paint)
         if text:
             console.answer(text)
+        if console.quiet and (why := reason(event)):
+            console.insist(f"broker: {why}")
 
     return tell
 

@@ -166,7 +166,7 @@ def _report(
     complete = _spent(common, since or "7d", by, written) if plan is None else _to_come(common, plan, by, written)
     if complete or not strict:
         return 0
-    common.console.remark("The figures are not complete: a price is missing.")
+    common.console.insist("The figures are not complete: a price is missing.")
     return Exit.PARTLY_DONE
 
 

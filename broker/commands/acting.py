@@ -69,7 +69,7 @@ def _remember(place: Workplace, tell: Tell, snapshot: Snapshot) -> None:
     try:
         with History.open(beside(place.config.state)) as history:
             feed(history, snapshot.sources, snapshot.now, settings)
-    except StateError as error:
+    except (StateError, OSError) as error:
         tell(News(text=f"not added to the history of jobs: {error}"))
 
 
@@ -92,6 +92,7 @@ def apply_now(place: Workplace, tell: Tell, confirm: Confirm, limits: Limits) ->
     made = plan(place, EVERYTHING)
     made = planned(made.snapshot, _policy(place, limits), force=limits.force)
     if not made.plan.changes:
+        tell(_looked(made.snapshot))
         _tell_plan(tell, made.plan)
         return _nothing(tell, made)
     if not confirm(made.plan, made):
@@ -135,6 +136,12 @@ def release(
         made = _guarded_release(place, snapshot, limits, ids, all_ours=all_ours)
         _only_what_was_shown(asked.plan, made.plan)
         return _done(place, tell, made, run_id, command)
+
+
+def unheard_of(place: Workplace, ids: Sequence[str]) -> tuple[str, ...]:
+    """Those that the ledger does not hold: mistyped, or bought a moment ago by a run that could not write it down."""
+    held = {each.id for each in place.store.reservations() if not each.state.gone}
+    return tuple(each for each in ids if each not in held)
 
 
 def _only_what_was_shown(shown: Plan, now: Plan) -> None:
@@ -266,7 +273,9 @@ def _already(tell: Tell, place: Workplace, saved: Plan) -> Exit:
 
 def _nothing(tell: Tell, made: Planned) -> Exit:
     code = Exit.REFUSED if made.plan.refusals else without_changes(made.snapshot)
-    tell(Ended(refused=len(made.plan.refusals), exit_code=code))
+    unknown = ", ".join(unread(made.snapshot))
+    note = f"Nothing is decided about what could not be read: {unknown}." if unknown else ""
+    tell(Ended(refused=len(made.plan.refusals), exit_code=code, note=note))
     return code
 
 

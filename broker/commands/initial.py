@@ -1,5 +1,7 @@
 """`init`: a starter configuration, a state with a lineage of its own, and for the sandbox a world and a queue."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -28,8 +30,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
-    """Nothing that exists is overwritten. Raises UsageError for a folder that cannot be made, StateError for a state
-    that exists.
+    """Nothing that exists is overwritten, and what cannot be made to the end is taken away again. Raises UsageError for
+    a folder that cannot be made, StateError for a state that exists.
     """
     from state.store import Store
 
@@ -40,10 +42,10 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
     _make(folder)
     with Store.create(database, now=now) as store:
         lineage = store.lineage
-    kept = [path for path in texts if path.exists()]
-    written = [path for path, text in texts.items() if path not in kept and _write(path, text)]
-    if sandbox:
-        _world(folder / WORLD, now, written, kept)
+    kept = [path for path in (*texts, *([folder / WORLD] if sandbox else [])) if path.exists()]
+    with _whole(database, *(path for path in (*texts, folder / WORLD) if path not in kept)):
+        written = [path for path, text in texts.items() if path not in kept and _write(path, text)]
+        written += [_world(folder / WORLD, now)] if sandbox and folder / WORLD not in kept else []
     return Made(
         folder=folder,
         config=config,
@@ -53,6 +55,18 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
         kept=tuple(kept),
         sandbox=sandbox,
     )
+
+
+@contextmanager
+def _whole(*paths: Path) -> Iterator[None]:
+    """All of them, or none: so that it can be tried again."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            with suppress(OSError):
+                path.unlink()
+        raise
 
 
 def _queue(now: datetime) -> str:
@@ -75,12 +89,9 @@ def _write(path: Path, text: str) -> bool:
     return True
 
 
-def _world(path: Path, now: datetime, written: list[Path], kept: list[Path]) -> None:
+def _world(path: Path, now: datetime) -> Path:
     """Clouds whose time is ours, so that a real queue can be planned on them."""
     from providers.sandbox.local import Sandbox
 
-    if path.exists():
-        kept.append(path)
-        return
     Sandbox(start=now, speed=1.0).save(path)
-    written.append(path)
+    return path

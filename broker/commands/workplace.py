@@ -59,8 +59,10 @@ def workplace(path: Path, *, flags: Mapping[str, str], read_only: bool = False) 
         clock: Clock
         if config.sandbox and config.sandbox.world:
             from providers.sandbox.local import embedded
+            from providers.sandbox.world import read
 
-            sandbox = closing.enter_context(embedded(_existing(config.sandbox.world)))
+            read(config.sandbox.world)
+            sandbox = closing.enter_context(embedded(config.sandbox.world))
             config = at_endpoints(config, dict.fromkeys(ProviderName, sandbox.endpoint))
             clock = sandbox.clock
         else:
@@ -73,14 +75,8 @@ def clock_of(config: Config) -> Clock:
     if config.sandbox is None:
         return WallClock()
     if config.sandbox.world:
-        return _saved_clock(_existing(config.sandbox.world))
+        return _saved_clock(config.sandbox.world)
     return _running_clock(config.sandbox.endpoints[0][1])
-
-
-def _existing(world: Path) -> Path:
-    if not world.exists():
-        raise InputError(f"there is no sandbox world {world}", next_step="Make one: broker init DIR --sandbox")
-    return world
 
 
 class _Clocked(msgspec.Struct):
@@ -91,12 +87,13 @@ class _Clocked(msgspec.Struct):
 
 def _saved_clock(world: Path) -> Clock:
     from providers.sandbox.clock import ClockState, WorldClock
+    from providers.sandbox.world import not_a_world, read
 
-    clock = WorldClock()
+    clock, data = WorldClock(), read(world)
     try:
-        clock.state = msgspec.json.decode(msgspec.json.decode(world.read_bytes(), type=_Clocked).clock, type=ClockState)
+        clock.state = msgspec.json.decode(msgspec.json.decode(data, type=_Clocked).clock, type=ClockState)
     except msgspec.MsgspecError as error:
-        raise InputError(f"{world} is not a sandbox world: {error}", next_step="broker init DIR --sandbox") from None
+        raise not_a_world(world, str(error)) from None
     return clock
 
 

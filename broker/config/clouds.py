@@ -43,7 +43,7 @@ def sandbox(reader: Reader, document: Mapping[str, Any], base: Path) -> SandboxS
         return None
     fields = reader.one(schema.SANDBOX, document["sandbox"], "sandbox")
     endpoints = tuple((name, fields[name.value]) for name in ProviderName if fields[name.value])
-    if bool(fields["world"]) == bool(endpoints):
+    if bool(fields["world"]) == bool(endpoints) and not reader.doubted("sandbox"):
         reader.problem("sandbox", "give either a world or the addresses of running clouds (aws, gcp, azure)")
     return SandboxSettings(world=base / fields["world"] if fields["world"] else None, endpoints=endpoints)
 
@@ -87,7 +87,7 @@ def _provider(reader: Reader, raw: Any, name: ProviderName, sandboxed: SandboxSe
     fields = reader.one(cloud.section, raw, name.value)
     (inner,) = cloud.section.inner
     found = tuple(cloud.entry(**entry) for _, _, entry in reader.many(inner, raw, name.value))
-    if not found:
+    if not found and not reader.doubted(f"{name.value}.{inner.name}"):
         reader.problem(name.value, f"names no {inner.name}; write [[{name.value}.{inner.name}]]")
     endpoint = dict(sandboxed.endpoints).get(name) if sandboxed else None
     if sandboxed and sandboxed.endpoints and not endpoint:

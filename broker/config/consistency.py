@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.config.clouds import entries, name_of
 from broker.config.types import Config, QueueSource
@@ -11,11 +11,18 @@ from broker.config.values import nearest
 from broker.model.place import ProviderName
 from broker.model.policy import PlaceRule, Pool, Tenant
 
-Mistake = tuple[str, str]
+
+class Mistake(NamedTuple):
+    """`rests_on` are further keys (or tables) that the sentence is about: where one of them could not be read, a
+    default stands in for it, and the sentence may be false.
+    """
+
+    place: str
+    sentence: str
+    rests_on: tuple[str, ...] = ()
 
 
 def contradictions(config: Config) -> Iterator[Mistake]:
-    """(place, sentence) of each. Values that could not be read stand at their defaults and contradict nothing."""
     yield from _doubles(config)
     yield from _queues(config)
     yield from _pools(config)
@@ -33,7 +40,9 @@ def _doubles(config: Config) -> Iterator[Mistake]:
         yield from _named_twice(table, key, [account for account, _ in entries(settings)])
     defaults = [f"pool[{index}]" for index, pool in enumerate(config.policy.pools) if pool.default]
     if len(defaults) > 1:
-        yield f"{defaults[1]}.default", f"is set in {defaults[0]} already; jobs without a GPU model have one pool"
+        yield Mistake(
+            f"{defaults[1]}.default", f"is set in {defaults[0]} already; jobs without a GPU model have one pool"
+        )
 
 
 def _entry_key(settings: Any) -> tuple[str, str]:
@@ -48,7 +57,7 @@ def _named_twice(table: str, key: str, names: list[str]) -> Iterator[Mistake]:
     first: dict[str, int] = {}
     for index, name in enumerate(names):
         if name and name in first:
-            yield f"{table}[{index}].{key}", f'"{name}" is the name of {table}[{first[name]}] already'
+            yield Mistake(f"{table}[{index}].{key}", f'"{name}" is the name of {table}[{first[name]}] already')
         first.setdefault(name, index)
 
 
@@ -62,22 +71,24 @@ def _queues(config: Config) -> Iterator[Mistake]:
 def _queue(path: str, queue: QueueSource) -> Iterator[Mistake]:
     ways = sum(map(bool, (queue.files, queue.command, queue.url, queue.live)))
     if ways > 1:
-        yield path, "has more than one of file, command, url and live; make several queues of it"
+        yield Mistake(path, "has more than one of file, command, url and live; make several queues of it")
     if not ways:
-        yield path, "has none of file, command, url and live"
+        rests_on = tuple(f"{path}.{way}" for way in ("file", "command", "url", "live"))
+        yield Mistake(path, "has none of file, command, url and live", rests_on)
 
 
 def _names_of_nothing(path: str, kind: str, names: Iterable[str], known: list[str]) -> Iterator[Mistake]:
     for name in names:
         if name not in known:
-            yield path, f'there is no {kind} "{name}"{nearest(name, known)}'
+            rests_on = tuple(f"{kind}[{index}].name" for index in range(len(known)))
+            yield Mistake(path, f'there is no {kind} "{name}"{nearest(name, known)}', rests_on)
 
 
 def _pools(config: Config) -> Iterator[Mistake]:
     reach = {name_of(settings): dict(entries(settings)) for settings in config.providers}
     for index, pool in enumerate(config.policy.pools):
         if pool.max_gpus is not None and pool.min_gpus > pool.max_gpus:
-            yield f"pool[{index}].min_gpus", f"{pool.min_gpus} is more than max_gpus {pool.max_gpus}"
+            yield Mistake(f"pool[{index}].min_gpus", f"{pool.min_gpus} is more than max_gpus {pool.max_gpus}")
         for number, place in enumerate(pool.places):
             yield from _place(f"pool[{index}].place[{number}]", place, reach)
     yield from _entitlements(config)
@@ -92,20 +103,23 @@ def _place(path: str, place: PlaceRule, reach: Mapping[ProviderName, Regions]) -
     if not place.provider:
         return
     if place.provider not in reach:
-        yield f"{path}.provider", f"{place.provider} is not configured; add [{place.provider}]"
+        sentence = f"{place.provider} is not configured; add [{place.provider}]"
+        yield Mistake(f"{path}.provider", sentence, (place.provider.value,))
         return
     accounts = reach[place.provider]
     if place.account is not None and place.account not in accounts:
         near = nearest(place.account, list(accounts))
-        yield f"{path}.account", f'there is no {place.provider} account "{place.account}"{near}'
+        sentence = f'there is no {place.provider} account "{place.account}"{near}'
+        yield Mistake(f"{path}.account", sentence, (place.provider.value,))
     elif place.region is not None:
-        yield from _region(f"{path}.region", place.region, accounts, place.account)
+        for sentence in _region(place.region, accounts, place.account):
+            yield Mistake(f"{path}.region", sentence, (place.provider.value,))
 
 
-def _region(path: str, region: str, accounts: Regions, account: str | None) -> Iterator[Mistake]:
+def _region(region: str, accounts: Regions, account: str | None) -> Iterator[str]:
     regions = list(accounts[account] if account else chain.from_iterable(accounts.values()))
     if regions and region not in regions:
-        yield path, f'"{region}" is not among the configured regions{nearest(region, regions)}'
+        yield f'"{region}" is not among the configured regions{nearest(region, regions)}'
 
 
 def _entitlements(config: Config) -> Iterator[Mistake]:
@@ -113,7 +127,8 @@ def _entitlements(config: Config) -> Iterator[Mistake]:
         promised = sum(dict(tenant.entitlements).get(pool.name, 0) for tenant in config.policy.tenants)
         held = _most(pool)
         if held is not None and promised > held:
-            yield f"pool[{index}].max_gpus", f"{promised} GPUs are promised to tenants, but at most {held} may be held"
+            sentence = f"{promised} GPUs are promised to tenants, but at most {held} may be held"
+            yield Mistake(f"pool[{index}].max_gpus", sentence, (f"pool[{index}].name", f"pool[{index}].own"))
 
 
 def _most(pool: Pool) -> int | None:
@@ -128,18 +143,19 @@ def _tenants(config: Config) -> Iterator[Mistake]:
     for index, tenant in enumerate(config.policy.tenants):
         yield from _names_of_nothing(f"tenant[{index}].entitlements", "pool", dict(tenant.entitlements), pools)
         yield from _names_of_nothing(f"tenant[{index}].max_lent", "pool", dict(tenant.max_lent), pools)
-        yield from _lending(f"tenant[{index}].max_lent", tenant, {source.pool for source in config.entitlements})
+        yield from _lending(f"tenant[{index}]", tenant, {source.pool for source in config.entitlements})
         yield from _tenant_budget(f"tenant[{index}].budget_usd_per_month", tenant, month)
 
 
-def _lending(path: str, tenant: Tenant, read_elsewhere: set[str]) -> Iterator[Mistake]:
+def _lending(table: str, tenant: Tenant, read_elsewhere: set[str]) -> Iterator[Mistake]:
     """`read_elsewhere`: pools in which a tenant is promised what another source says, if nothing is stated here."""
-    promised = dict(tenant.entitlements)
+    path, promised = f"{table}.max_lent", dict(tenant.entitlements)
     for pool, gpus in tenant.max_lent:
         if gpus > promised.get(pool, 0) and not (pool in read_elsewhere and pool not in promised):
-            yield path, f"{gpus} of {pool} is more than the entitlement of {promised.get(pool, 0)}"
+            sentence = f"{gpus} of {pool} is more than the entitlement of {promised.get(pool, 0)}"
+            yield Mistake(path, sentence, (f"{table}.entitlements", "entitlements"))
     if tenant.max_lent and not tenant.lends:
-        yield path, "says how much is lent, and lends = false says nothing is"
+        yield Mistake(path, "says how much is lent, and lends = false says nothing is")
 
 
 def _sources_of_entitlements(config: Config) -> Iterator[Mistake]:
@@ -149,15 +165,15 @@ def _sources_of_entitlements(config: Config) -> Iterator[Mistake]:
         if source.pool:
             yield from _names_of_nothing(f"{path}.pool", "pool", (source.pool,), pools)
         if source.path and source.command:
-            yield path, "has both path and command; make two of it"
+            yield Mistake(path, "has both path and command; make two of it")
         if not source.path and not source.command:
-            yield path, "has neither path nor command"
+            yield Mistake(path, "has neither path nor command", (f"{path}.path", f"{path}.command"))
 
 
 def _tenant_budget(path: str, tenant: Tenant, month: Decimal | None) -> Iterator[Mistake]:
     budget = tenant.budget_usd_per_month
     if budget is not None and month is not None and budget > month:
-        yield path, f"{budget} is more than guards.max_usd_per_month {month}"
+        yield Mistake(path, f"{budget} is more than guards.max_usd_per_month {month}")
 
 
 def _guards(config: Config) -> Iterator[Mistake]:
@@ -166,12 +182,14 @@ def _guards(config: Config) -> Iterator[Mistake]:
     for name in ("max_usd_per_run", "max_usd_per_hour"):
         limit = getattr(guards, name)
         if limit is not None and month is not None and limit > month:
-            yield f"guards.{name}", f"{limit} is more than max_usd_per_month {month}"
+            yield Mistake(f"guards.{name}", f"{limit} is more than max_usd_per_month {month}")
 
 
 def _purchase(config: Config) -> Iterator[Mistake]:
     purchase = config.policy.purchase
     if purchase.warn_price_age > purchase.max_price_age:
-        yield "purchase.warn_price_age", "is longer than max_price_age, so nothing would ever be warned about"
+        sentence = "is longer than max_price_age, so nothing would ever be warned about"
+        yield Mistake("purchase.warn_price_age", sentence, ("purchase.max_price_age",))
     if purchase.end_ahead < purchase.minimum_hold:
-        yield "purchase.end_ahead", "is shorter than minimum_hold, so a purchase would end before it may be released"
+        sentence = "is shorter than minimum_hold, so a purchase would end before it may be released"
+        yield Mistake("purchase.end_ahead", sentence, ("purchase.minimum_hold",))

@@ -33,8 +33,9 @@ def parse(text: str, path: Path, *, flags: Mapping[str, str], env: Mapping[str, 
     document = _document(text, path)
     reader = Reader(_overrides(flags, env))
     config = _config(reader, document, path.absolute())
-    for where, sentence in contradictions(config):
-        reader.problem(where, sentence)
+    for mistake in contradictions(config):
+        if mistake.place not in reader.unread and not any(map(reader.doubted, mistake.rests_on)):
+            reader.problem(mistake.place, mistake.sentence)
     if reader.problems:
         raise _error(path, reader.problems)
     return config
@@ -64,9 +65,7 @@ def _document(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{path} is not TOML: {error}", next_step="Correct the line", problems=(str(error),)
-        ) from None
+        raise ConfigError(f"{path} is not TOML: {error}", next_step="Correct the line") from None
 
 
 def _error(path: Path, problems: list[str]) -> ConfigError:

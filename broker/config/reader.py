@@ -16,15 +16,22 @@ class Override(tuple[Any, Origin, str]):
 
 
 class Reader:
-    """`overrides` are by full key path, such as `guards.max_usd_per_hour`."""
+    """`overrides` are by full key path, such as `guards.max_usd_per_hour`; `unread` are the paths of values that could
+    not be read, and that have a line in `problems` already.
+    """
 
     def __init__(self, overrides: Mapping[str, Override]) -> None:
         self.problems: list[str] = []
         self.settings: list[Setting] = []
+        self.unread: list[str] = []
         self._overrides = overrides
 
     def problem(self, path: str, sentence: str) -> None:
         self.problems.append(f"{path}: {sentence}")
+
+    def doubted(self, path: str) -> bool:
+        """Whether the value there, or one within that table, could not be read: a default stands in for it."""
+        return any(wrong == path or wrong.startswith((f"{path}.", f"{path}[")) for wrong in self.unread)
 
     def one(self, section: Section, raw: Any, path: str) -> dict[str, Any]:
         """The fields of one table: wrong and missing ones hold their default or stand-in."""
@@ -54,7 +61,9 @@ class Reader:
         known = [key.name for key in section.keys] + [inner.name for inner in section.inner]
         for name in table:
             if name not in known:
-                self.problem(_join(path, name), f"unknown key{nearest(name, known) or '; known: ' + ', '.join(known)}")
+                meant = nearest(name, known)
+                self.problem(_join(path, name), f"unknown key{meant or '; known: ' + ', '.join(known)}")
+                self.unread += [_join(path, each) for each in known if f'"{each}"' in meant]
 
     def _value(self, key: Key, table: dict[str, Any], path: str) -> Any:
         raw, origin, typed = self._overrides.get(path, (table.get(key.name), Origin.FILE, path))
@@ -64,6 +73,7 @@ class Reader:
             value = key.parse(raw)
         except Wrong as wrong:
             self.problem(typed, str(wrong))
+            self.unread.append(path)
             return _fallback(key)
         self.settings.append(Setting(path, written(value), origin))
         return value
@@ -71,6 +81,7 @@ class Reader:
     def _absent(self, key: Key, path: str) -> Any:
         if isinstance(key.default, Required):
             self.problem(path, f"is missing ({key.meaning})")
+            self.unread.append(path)
         else:
             self.settings.append(Setting(path, written(key.default), Origin.DEFAULT))
         return _fallback(key)

@@ -42,8 +42,10 @@ def text(raw: Any) -> str:
 def texts(raw: Any) -> tuple[str, ...]:
     """A list of texts; one text stands for a list of one."""
     items = raw if isinstance(raw, list) else [raw]
-    if not all(isinstance(item, str) and item.strip() for item in items):
-        raise Wrong(f"expected a list of texts, got {raw!r}")
+    if not all(isinstance(item, str) for item in items):
+        raise Wrong(f"expected a text or a list of texts, got {_shown(raw)}")
+    if not all(item.strip() for item in items):
+        raise Wrong("holds an empty text" if isinstance(raw, list) else "is empty")
     return tuple(item.strip() for item in items)
 
 

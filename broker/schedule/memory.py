@@ -11,7 +11,7 @@ from broker.sia.holdback import HoldBack
 from broker.sia.machine import Machine
 
 FORMAT = 1
-_AGAIN = "begin again from the queue as it is: broker schedule --begin-again"
+_AGAIN = "Begin again from the queue as it is: broker schedule --begin-again"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ def loads(text: bytes) -> Memory:
     try:
         saved = msgspec.json.decode(text, type=_Saved)
         if saved.format_version != FORMAT:
-            raise StateError(f"the schedule's state has format {saved.format_version}", next_step="use a newer broker")
+            raise StateError(f"the schedule's state has format {saved.format_version}", next_step="Use a newer broker")
         pools = {name: _pool(pool) for name, pool in saved.pools.items()}
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
         raise StateError(f"the schedule's state is damaged: {error}", next_step=_AGAIN) from None

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 
-from broker.errors import BrokerError, ConfigError, Exit
+from broker.errors import BrokerError, ConfigError, Exit, joined
 from broker.view.document import document
 from broker.view.text import Paint, plain
 
@@ -39,13 +39,17 @@ class Console:
         if not self.quiet:
             self._err(text)
 
+    def insist(self, text: str) -> None:
+        """For whoever must know it, also with `-q`: why something was not done, or what is being asked."""
+        self._err(text)
+
     def detail(self, text: str) -> None:
         if self.verbose:
             self._err(text)
 
     def error(self, error: BrokerError) -> None:
         """One line with what, where and what to do next; further mistakes of a configuration a line each."""
-        self._err(f"broker: {_sentence(error)}")
+        self._err(f"broker: {error}")
         problems = error.problems if isinstance(error, ConfigError) else ()
         for problem in problems:
             self._err(f"  {problem}")
@@ -55,7 +59,7 @@ class Console:
             self.answer(_error_document(error.what, error.next_step, problems, error.exit))
 
     def usage(self, text: str, hint: str) -> None:
-        self._err(f"broker: {text.rstrip('.')}. {hint}")
+        self._err(f"broker: {joined(text, hint)}")
         if self.json:
             self.answer(_error_document(text, hint, (), Exit.ERROR))
 
@@ -63,7 +67,7 @@ class Console:
         """What we did not foresee: still one line; the traceback is there for who asks."""
         what = f"internal error: {type(error).__name__}: {error}".replace("\n", " ")
         next_step = "Run again with -vv for the traceback and report it; what was bought: broker status"
-        self._err(f"broker: {what}. {next_step}")
+        self._err(f"broker: {joined(what, next_step)}")
         if self.verbosity > 1:
             self._err("".join(traceback.format_exception(error)).rstrip())
         if self.json:
@@ -72,12 +76,6 @@ class Console:
     def _err(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
-
-
-def _sentence(error: BrokerError) -> str:
-    """On one line, whatever a library's message looked like."""
-    whole = f"{error.what.rstrip('.')}. {error.next_step}".rstrip(". ") if error.next_step else error.what
-    return " ".join(whole.split())
 
 
 def _error_document(what: str, next_step: str, problems: tuple[str, ...], code: int) -> str:

@@ -2,7 +2,7 @@
 
 from broker.apply.apply import Result
 from broker.commands.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Proposed, Refused, Short
-from broker.model.intent import Outcome
+from broker.model.intent import IntentStatus, Outcome
 from broker.model.plan import Action, Keep
 from broker.view import document
 from broker.view.ledger import request_text
@@ -40,6 +40,18 @@ def event_text(event: Event, paint: Paint = plain) -> str:
             return _acted(event.result, paint)
         case Ended():
             return _ended(event)
+
+
+def reason(event: Event) -> str:
+    """Why something was not done, where the event tells that: in one line, "" for any other event."""
+    match event:
+        case Refused():
+            return f"refused by {event.refusal.guard}: {event.refusal.reason.text}"
+        case Acted() if not (event.result.sent and event.result.outcome.status is IntentStatus.DONE):
+            return _acted(event.result, plain)
+        case Ended() if event.exit_code and event.note:
+            return event.note
+    return ""
 
 
 def _looked(event: Looked, paint: Paint) -> str:

@@ -135,18 +135,37 @@ def embedded(path: Path, *, seed: int = 0) -> Iterator[Sandbox]:
 def world_held(path: Path, *, by: str = "") -> Iterator[None]:
     """The world's file is ours alone. `by` names a holder that may stay for long: for it nobody waits.
 
-    Raises InputError where such a one holds it.
+    Raises InputError where such a one holds it, or where the lock beside it cannot be written.
     """
-    with path.with_name(f"{path.name}.lock").open("a+", encoding="utf-8") as handle:
+    with _lock_file(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             _wait(handle, path)
+        _sign(handle, path, by)
+        yield
+        handle.truncate(0)
+
+
+def _lock_file(path: Path) -> TextIO:
+    try:
+        return path.with_name(f"{path.name}.lock").open("a+", encoding="utf-8")
+    except OSError as error:
+        raise _unlocked(path, error) from error
+
+
+def _sign(handle: TextIO, path: Path, by: str) -> None:
+    try:
         handle.truncate(0)
         handle.write(by)
         handle.flush()
-        yield
-        handle.truncate(0)
+    except OSError as error:
+        raise _unlocked(path, error) from error
+
+
+def _unlocked(path: Path, error: OSError) -> InputError:
+    what = f"cannot lock the sandbox's world {path}: {error.strerror}"
+    return InputError(what, next_step="Make its folder writable: commands that ask the clouds write there")
 
 
 def _wait(handle: TextIO, path: Path) -> None:

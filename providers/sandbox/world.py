@@ -1,5 +1,6 @@
 """Everything of the sandbox that is not HTTP: clock, market, faults, record, and what the faces remember."""
 
+import contextlib
 import threading
 from datetime import datetime
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from broker.errors import Exit, InputError
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue
 from providers.sandbox.clock import DEFAULT_START, ClockState, WorldClock
@@ -15,11 +17,19 @@ from providers.sandbox.market import Market
 from providers.sandbox.record import Record
 from providers.sandbox.terms import MarketState
 
+FORMAT = 1
+
+
+class UnsavedError(InputError):
+    """Something was done in these clouds, and their file does not hold it."""
+
+    exit = Exit.PARTLY_DONE
+
 
 class Saved(msgspec.Struct, kw_only=True):
     """A world in a file. `format` changes when an older file cannot be read any more."""
 
-    format: int = 1
+    format: int = FORMAT
     clock: ClockState
     market: MarketState
     faults: list[RuleState]
@@ -46,7 +56,7 @@ class World:
         self.faults = Faults(seed)
         self.market = Market(self.clock, self.record, MarketState(seed=seed, busy=busy), self.catalogue)
         self.memory: dict[ProviderName, dict[str, Any]] = {name: {} for name in ProviderName}
-        self._kept = 0
+        self._kept = self._begun = 0
         self.keep_in: Path | None = None
         """Where `keep` writes: the server calls it after each call."""
 
@@ -79,19 +89,31 @@ class World:
     def restore(self, data: bytes) -> None:
         """Become the saved world; its clock has gone on meanwhile if it was running. Raises msgspec's errors."""
         saved = msgspec.json.decode(data, type=Saved)
+        if saved.format != FORMAT:
+            raise ValueError(f"its format is {saved.format}, this broker reads {FORMAT}")
         with self.lock:
             self.clock.state = saved.clock
             self.record = saved.record
             self.faults = Faults(saved.market.seed, saved.faults)
             self.market = Market(self.clock, self.record, saved.market, self.catalogue)
             self.memory = {name: saved.memory.get(name, {}) for name in ProviderName}
+            self._kept = self._begun = len(self.record.effects)
 
     def save(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Whole or not at all. Raises InputError, or UnsavedError where it had effects since it was begun or read."""
         part = path.with_name(f".{path.name}.part")
-        with self.lock:
-            part.write_bytes(self.saved())
-            part.replace(path)
+        try:
+            with self.lock:
+                part.write_bytes(self.saved())
+                part.replace(path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise self._unsaved(path, error) from error
+
+    def _unsaved(self, path: Path, error: OSError) -> InputError:
+        kind = UnsavedError if len(self.record.effects) != self._begun else InputError
+        return kind(f"cannot write the sandbox's world {path}: {error.strerror}", next_step="Check its folder and disk")
 
     def keep(self) -> None:
         """Write the world to where it is kept, if anywhere, when something has happened since."""
@@ -100,4 +122,24 @@ class World:
             self._kept = len(self.record.effects)
 
     def load(self, path: Path) -> None:
-        self.restore(path.read_bytes())
+        """Raises InputError."""
+        data = read(path)
+        try:
+            self.restore(data)
+        except (msgspec.MsgspecError, ValueError, TypeError, KeyError) as error:
+            raise not_a_world(path, str(error)) from error
+
+
+def read(path: Path) -> bytes:
+    """A saved world, still to be decoded. Raises InputError."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"there is no sandbox world {path}", next_step="Make one: broker init DIR --sandbox") from None
+    except OSError as error:
+        what = f"cannot read the sandbox's world {path}: {error.strerror}"
+        raise InputError(what, next_step="Check the path and its mode") from error
+
+
+def not_a_world(path: Path, why: str) -> InputError:
+    return InputError(f"{path} is not a sandbox world: {why}", next_step="Make one: broker init DIR --sandbox")

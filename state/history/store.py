@@ -184,7 +184,7 @@ class History:
             raise _translated(self.path, error) from error
 
 
-_AGAIN = "move it away and import again; the ledger is another file and untouched"
+_AGAIN = "Move it away and import again; the ledger is another file and untouched"
 _WORDS = (
     ("disk is full", "the disk of the history {path} is full", "free some space and run it again"),
     ("readonly", "the history {path} cannot be written", "make it and its directory writable for this user"),

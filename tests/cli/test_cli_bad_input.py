@@ -243,7 +243,7 @@ def damaged(state: Path) -> None:
 
 BAD_STATES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (Path.unlink, "init"),
-    "newer": (newer, "upgrade"),
+    "newer": (newer, "Upgrade the broker"),
     "damaged": (damaged, "adopt"),
     "not a state": (lambda state: state.write_text("hello, I am a text file, not a database at all " * 9), "adopt"),
 }

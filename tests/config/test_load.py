@@ -187,7 +187,6 @@ max_usd_per_hour = -3
         'queue[0].comand: unknown key; did you mean "command"?',
         'queue[0].timezone: does not know the time zone "Mars/Olympus"',
         'queue[1].command: expected a list such as ["squeue", "--json"]',
-        "queue[0]: has none of file, command, url and live",
         'queue[1].name: "q" is the name of queue[0] already',
         'pool[0].gpu: does not know the GPU model "h10O"; did you mean "h100"?',
         "pool[0].min_gpus: is negative (-1)",

@@ -55,7 +55,7 @@ def test_a_newer_file_is_refused_and_left_alone(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(StateError, match="newer than this broker") as error:
         Store.open(path)
-    assert "upgrade" in one_line(error.value) and path.read_bytes() == before
+    assert "Upgrade" in one_line(error.value) and path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def old_file(tmp_path: Path, version: int) -> Path:
 @pytest.mark.parametrize("version", range(1, VERSION))
 def test_an_old_file_is_brought_up_to_date_with_a_copy_kept(tmp_path: Path, version: int) -> None:
     path = old_file(tmp_path, version)
-    with pytest.raises(StateError, match="upgrades it"):
+    with pytest.raises(StateError, match="Upgrade it"):
         Store.open(path, read_only=True)
     with Store.open(path) as store:
         assert store.lineage == LINEAGE

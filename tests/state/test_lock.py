@@ -102,5 +102,5 @@ def test_a_half_written_name_is_nobody(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="cannot open the lock"), Lock(tmp_path / "no" / "s", command="a", now=T0):
+    with pytest.raises(StateError, match="cannot take the lock"), Lock(tmp_path / "no" / "s", command="a", now=T0):
         pass
