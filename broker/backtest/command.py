@@ -123,11 +123,17 @@ def _trace(options: Options) -> tuple[Trace, str]:
 def _entitlements(trace: Trace, options: Options) -> Any:
     if not options.entitlements:
         return from_concurrency(trace, options.entitlement_quantile)
-    missing = [name for name in trace.tenants if name not in options.entitlements]
+    missing = sorted(set(trace.tenants) - set(options.entitlements))
     if missing:
         raise InputError(
             f"no entitlement for tenant {', '.join(missing)}",
             next_step="Give one for each tenant, or for none",
+        )
+    strange = sorted(set(options.entitlements) - set(trace.tenants))
+    if strange:
+        raise InputError(
+            f"the trace has no tenant {', '.join(strange)}",
+            next_step=f"Its tenants: {', '.join(sorted(trace.tenants))}",
         )
     return np.array([options.entitlements[name] for name in trace.tenants], dtype=np.int64)
 

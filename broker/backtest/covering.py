@@ -77,7 +77,9 @@ class Given:
     at: int = 0
 
     def goal(self, hour: Hour) -> int:
-        """The last decision's capacity goes on after the curve's end."""
+        """The last decision's capacity goes on after the curve's end; a curve of one decision tells of no hour."""
+        if len(self.curve) < 2:
+            return hour.capacity
         while self.at + 2 < len(self.curve) and self.curve[self.at][0] < hour.at:
             self.at += 1
         (begin_s, held), (end_s, later) = self.curve[self.at], self.curve[self.at + 1]

@@ -47,7 +47,7 @@ def compare(submit: Floats, static_end: Floats, end: Floats) -> Comparison:
         jobs=int(both.sum()),
         left_out=int((~both).sum()),
         mean_latency_s=float(latency.mean()),
-        latency_ratio=float(reference.mean() / latency.mean()),
+        latency_ratio=float(reference.mean() / latency.mean()) if latency.any() else 1.0,
         mean_ratio=float(np.mean(1 / slowdown)),
         geometric_mean_ratio=float(np.exp(-np.mean(np.log(slowdown)))),
         p_slowdown_over={x: float(np.mean(slowdown > x)) for x in TOLERANCES},

@@ -79,7 +79,7 @@ def _remarks(found: Backtest) -> list[str]:
         remarks.append(f"Claims exceeded capacity for {sia.short_s / 3600:.1f} h: there the bound is not promised.")
     ablated = {key_of(name): what for name, what in ABLATIONS.items()}
     remarks += [f"{name}: {what}" for name, what in ablated.items() if name in found.policies]
-    remarks += [f"{count} rows {reason}" for reason, count in found.notes.items()]
+    remarks += [f"{count:,} {'row' if count == 1 else 'rows'} {reason}" for reason, count in found.notes.items()]
     return remarks
 
 

@@ -13,15 +13,13 @@ from broker.backtest.hourly import HOUR_S, Advise, CapacityRule, Outcome, Settin
 from broker.backtest.insurance import MinimumTerm
 from broker.backtest.metrics import Comparison, compare
 from broker.backtest.predicted import wrong_by
-from broker.backtest.trace import Floats, Ints, Trace
-from broker.errors import UsageError
+from broker.backtest.trace import DAY_S, Floats, Ints, Trace
+from broker.errors import InputError, UsageError
 from broker.sia.holdback import HoldBack
 from broker.sia.state import Rules
 
 if TYPE_CHECKING:
     from broker.backtest.foresight import Foresight
-
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +93,12 @@ class Case:
 
 
 def case_of(trace: Trace, entitlements: Ints) -> Case:
+    """Raises InputError where cost cannot be told: it is taken from first to last submit."""
+    if trace.submit_s[0] == trace.submit_s[-1]:
+        raise InputError(
+            "no time passes between the first submit and the last: there is no span to replay",
+            next_step="Give a trace of at least a few hours, better of weeks",
+        )
     ends = static_starts(trace, entitlements) + trace.duration_s
     return Case(trace=trace, entitlements=entitlements, static_end=ends)
 

@@ -73,7 +73,9 @@ def _records(text: str, required: tuple[str, ...], source: str) -> Iterator[dict
     reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
     missing = [name for name in required if name not in reader.fieldnames]
     if missing:
-        raise InputError(f"{source} has no column {', '.join(missing)}", next_step=f"It has {reader.fieldnames}")
+        raise InputError(
+            f"{source} has no column {', '.join(missing)}", next_step=f"It has {', '.join(reader.fieldnames)}"
+        )
     for record in reader:
         yield {key: value or "" for key, value in record.items() if key is not None}
 

@@ -17,6 +17,11 @@ from broker.errors import InputError
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+DAY_S = 86_400.0
+LONGEST_RUN_S = 3653 * DAY_S
+LONGEST_GAP_S = 366 * DAY_S
+_MOST_GPUS = 10**9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
@@ -94,21 +99,26 @@ def _unusable(submit_s: float, duration_s: float, gpus: float) -> str:
         return "not finished, or no duration"
     if duration_s < 0:
         return "ends before it starts"
+    if duration_s > LONGEST_RUN_S:
+        return "runs for more than ten years"
     if not np.isfinite(gpus) or gpus <= 0:
         return "no GPUs"
+    if gpus > _MOST_GPUS:
+        return "asks for more than a billion GPUs"
     return "" if gpus == int(gpus) else "a fraction of a GPU"
 
 
 def build(rows: Rows, source: str) -> Trace:
-    """Sort (stable), drop repeated ids, index tenants and users."""
+    """Sort (stable), drop repeated ids, index tenants and users. Raises InputError where no trace comes of it."""
     if not rows.id:
-        raise InputError(f"{source} holds no usable job", next_step=f"Left out: {dict(rows.notes)}")
+        raise InputError(f"{source} holds no usable job", next_step=_why_none(rows.notes))
     notes = rows.notes.copy()
     submit = np.array(rows.submit_s, dtype=np.float64)
     first = _first_of_each_id(rows.id, notes)
     order = first[np.argsort(submit[first], kind="stable")]
     if np.any(np.diff(submit[first]) < 0):
         notes["sorted by submit time"] += int(np.sum(np.diff(submit[first]) < 0))
+    _refuse_a_gap(submit[order], [rows.id[i] for i in order], source)
     tenants, tenant = _codes(rows.tenant, order)
     users, user = _codes(rows.user, order)
     return Trace(
@@ -122,6 +132,24 @@ def build(rows: Rows, source: str) -> Trace:
         gpus=np.array(rows.gpus, dtype=np.int64)[order],
         wait_s=np.array(rows.wait_s, dtype=np.float64)[order],
         notes=notes,
+    )
+
+
+def _why_none(notes: Counter[str]) -> str:
+    if not notes:
+        return "Give one with a line for each job that has ended"
+    return "; ".join(f"{reason}: {count:,}" for reason, count in notes.most_common())
+
+
+def _refuse_a_gap(submit_s: Floats, ids: list[str], source: str) -> None:
+    """A time of zero, or of another unit, would stretch the trace by decades: a cost over them says nothing."""
+    gaps = np.diff(submit_s)
+    if not len(gaps) or gaps.max() <= LONGEST_GAP_S:
+        return
+    at = int(gaps.argmax())
+    raise InputError(
+        f"{source}: nothing is submitted for {gaps[at] / DAY_S:,.0f} days between job {ids[at]} and job {ids[at + 1]}",
+        next_step="Leave out those whose submit time is unknown or in another unit",
     )
 
 

@@ -96,3 +96,32 @@ def test_entitlements_are_given_for_all_or_none(trace: Path) -> None:
         backtest(Options(trace=trace, entitlements={"t0": 8}))
     fixed = backtest(Options(trace=trace, entitlements={"t0": 8, "t1": 8, "t2": 8}, fixed_capacity=True))
     assert fixed.policies["sia"].comparison.largest_delay_s <= 60 + 1e-6
+
+
+def test_a_trace_of_minutes_is_replayed(tmp_path: Path) -> None:
+    """Capacity is decided hourly: here it never is, and neither what SIA held nor the time spent waiting divides."""
+    short = tmp_path / "short.csv"
+    short.write_text(HEADER + "a,t,u,100,50,1,\nb,t,u,160,0,2,\nc,u,u,900,0,1,\n")
+    policies = backtest(Options(trace=short)).policies
+    assert {p.comparison.latency_ratio for p in policies.values()} == {1.0}
+    assert policies["naive_same_curve"].cost_vs_static == policies["sia"].cost_vs_static == 1.0
+
+
+def test_jobs_that_take_no_time_are_as_fast_under_every_policy(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text(HEADER + "a,t,u,100,0,1,\nb,t,u,160,0,1,\n")
+    assert {p.comparison.latency_ratio for p in backtest(Options(trace=empty)).policies.values()} == {1.0}
+
+
+def test_a_trace_of_one_instant_is_refused(tmp_path: Path) -> None:
+    one = tmp_path / "one.csv"
+    one.write_text(HEADER + "a,t,u,100,50,1,\nb,t,u,100,50,1,\n")
+    with pytest.raises(InputError, match="no time passes"):
+        backtest(Options(trace=one))
+
+
+def test_entitlements_name_the_trace_s_tenants(trace: Path) -> None:
+    with pytest.raises(InputError, match=r"no entitlement for tenant t1, t2"):
+        backtest(Options(trace=trace, entitlements={"t0": 1}))
+    with pytest.raises(InputError, match=r"has no tenant t9. Its tenants: t0, t1, t2"):
+        backtest(Options(trace=trace, entitlements={"t0": 1, "t1": 1, "t2": 1, "t9": 1}))

@@ -33,6 +33,14 @@ def test_unsorted_rows_are_sorted_and_bad_rows_counted(tmp_path: Path) -> None:
     }
 
 
+def test_figures_beyond_all_measure_are_left_out(tmp_path: Path) -> None:
+    rows = "a,v,,1,1e300,1,,\nb,v,,2,5,1e300,,\nc,v,,3,5,1e18,,\nd,v,,4,5,1,,\n"
+    trace = read_trace(write(tmp_path, HEADER + rows))
+    assert trace.ids == ("d",)
+    too_long, too_many = "left out: runs for more than ten years", "left out: asks for more than a billion GPUs"
+    assert trace.notes == {too_long: 1, too_many: 2}
+
+
 def test_gzip_and_milliseconds(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv.gz"
     path.write_bytes(gzip.compress((HEADER + "a,v,u,1500000000000,60000,8,,\n").encode()))
@@ -46,7 +54,9 @@ def test_gzip_and_milliseconds(tmp_path: Path) -> None:
     [
         ("job_id,submit_s,gpus\na,1,1\n", "duration_s"),
         (HEADER + "a,v,,1500000000000,1,1,,\nb,v,,1500000000,1,1,,\n", "mix"),
-        (HEADER, "no usable job"),
+        (HEADER, "no usable job. Give one with a line for each job"),
+        (HEADER + "a,v,,1,-1,1,,\n", "no usable job. Left out: ends before it starts: 1"),
+        (HEADER + "a,v,,0,1,1,,\nb,v,,1600000000,1,1,,\n", "18,519 days between job a and job b"),
         ('[{"jobid": "a", "attem', "not complete JSON"),
     ],
 )
