@@ -30,14 +30,16 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiseForecast(msgspec.Struct, kw_only=True):
-    """All of the forecaster's memory. `rows` is what was known at each hour, `levels` and `peaks` are in GPUs."""
+    """All of the forecaster's memory. `rows` is what was known at each hour (None or NaN: nothing), `levels` and
+    `peaks` are in GPUs.
+    """
 
     setting: Setting
     hedge: Hedge
     correction: Correction
     levels: list[float] = []
     peaks: list[float] = []
-    rows: list[list[float]] = []
+    rows: list[list[float | None]] = []
     rises: list[float] = []
     model: Boosted | None = None
     trained_h: int = 0
@@ -95,14 +97,14 @@ class RiseForecast(msgspec.Struct, kw_only=True):
             self.correction.learn(np.array([said[1]]), self.rises[since], levels)
 
     def _train(self) -> None:
-        rows, target = np.array(self.rows[: len(self.rises)]), np.array(self.rises)
+        rows, target = np.array(self.rows[: len(self.rises)], dtype=float), np.array(self.rises)
         self.model = fit(rows, target, recipe=self.setting.recipe, levels=(self.setting.quantile,))
         self.trained_h = len(self.levels)
 
     def _boosted(self) -> float:
         if self.model is None:
             return np.nan
-        return max(0.0, float(self.model.predict(np.array(self.rows[-1:]))[0, 0]))
+        return max(0.0, float(self.model.predict(np.array(self.rows[-1:], dtype=float))[0, 0]))
 
     def _rolling(self, window: int) -> float:
         return float(np.quantile(self.rises[-window:], self.setting.quantile))

@@ -10,7 +10,7 @@ import msgspec
 
 from broker.clock import WallClock
 from broker.commands import queue_reading
-from broker.commands.foretelling import foretelling
+from broker.commands.foretelling import Durations, Starts
 from broker.commands.workplace import clock_of
 from broker.config import Config, ScheduleSettings, load
 from broker.config.values import nearest
@@ -20,7 +20,7 @@ from broker.model.reservation import Reservation
 from broker.observe.entitlements import observe_entitlements
 from broker.observe.observe import observe_queues
 from broker.schedule import explaining, supposing
-from broker.schedule.foretold import nothing
+from broker.schedule.foretold import Experts, nothing
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import Schedule
 from broker.schedule.promises import with_read
@@ -71,14 +71,14 @@ def schedule(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
         seen = Seen(now=clock.now(), sources=sources, reservations=reservations, held_at=held_at, entitlements=promised)
         memory = begin(seen.now) if wish.begin_again else _remembered(place, seen)
         _trust(memory, wish.trust)
-        foretell, notes = foretelling(config, seen.now, keeps=wish.keep)
+        durations, starts = Durations(config, seen.now, keeps=wish.keep), Starts(config)
         policy = with_read(config.policy, promised)
-        made = look(memory, seen, policy, config.schedule, wish.pools, foretell or nothing)
-        made = msgspec.structs.replace(made, notes=(*made.notes, *notes))
+        made = look(memory, seen, policy, config.schedule, wish.pools, Experts(durations, starts))
         explained = explaining.explain(memory, wish.explain, sources) if wish.explain else None
         if wish.keep:
             _save(place, dumps(memory))
-    return Made(schedule=made, explained=explained)
+            starts.keep()
+    return Made(schedule=_noted(made, *durations.notes, *starts.notes), explained=explained)
 
 
 def _supposed(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
@@ -94,12 +94,15 @@ def _supposed(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
     now = max(told) if told else (clock_of(config) if config else WallClock()).now()
     seen = Seen(now=now, sources=read.sources, reservations=reservations, held_at=held_at, entitlements=promised)
     memory = begin(now, taught=True)
-    foretell, notes = foretelling(config, now, keeps=False) if config else (None, ())
+    durations = Durations(config, now, keeps=False) if config else None
     settings = config.schedule if config else ScheduleSettings()
-    made = look(memory, seen, policy, settings, wish.pools, foretell or nothing)
-    made = msgspec.structs.replace(made, notes=(*made.notes, *notes))
+    made = look(memory, seen, policy, settings, wish.pools, Experts(durations or nothing))
     explained = explaining.explain(memory, wish.explain, read.sources) if wish.explain else None
-    return Made(schedule=made, explained=explained)
+    return Made(schedule=_noted(made, *(durations.notes if durations else ())), explained=explained)
+
+
+def _noted(made: Schedule, *notes: str) -> Schedule:
+    return msgspec.structs.replace(made, notes=(*made.notes, *notes))
 
 
 def memory_path(config: Config) -> Path:

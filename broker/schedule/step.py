@@ -15,14 +15,14 @@ from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import feeds, outdated
 from broker.schedule import answer
 from broker.schedule.feed import Feed
-from broker.schedule.foretold import Foretell, nothing
+from broker.schedule.foretold import Experts, HourOver
 from broker.schedule.memory import Memory, Order, PoolMemory
 from broker.schedule.orders import PoolSchedule, Schedule
 from broker.schedule.promises import Slots, slots_of, terms_of
-from broker.sia import following
+from broker.sia import columns, following
 from broker.sia.firm import shut_off
 from broker.sia.forgetting import crosses, forget
-from broker.sia.holdback import HoldBack
+from broker.sia.holdback import HoldBack, figures
 from broker.sia.machine import Kind, Machine, Terms
 from broker.sia.state import Rules
 
@@ -55,10 +55,10 @@ def look(
     policy: Policy,
     settings: ScheduleSettings,
     pools: Sequence[str] = (),
-    foretell: Foretell = nothing,
+    experts: Experts = Experts(),  # noqa: B008 - it never changes
 ) -> Schedule:
-    """Decides for every pool, or those named, whose queue is known. The memory is brought up to this look. `foretell`
-    says how long jobs that have come will run.
+    """Decides for every pool, or those named, whose queue is known. The memory is brought up to this look. The experts
+    say how long jobs that have come will run, and what owed starts will want.
 
     A clock that has gone back stands still: no time passes until it has caught up.
     """
@@ -77,7 +77,7 @@ def look(
             found.append(PoolSchedule(pool=pool.name, undecided=doubt))
         else:
             slots = slots_of(pool, policy, seen.reservations, now)
-            pool_look = _PoolLook(memory, pool, policy, settings, now, foretell)
+            pool_look = _PoolLook(memory, pool, policy, settings, now, experts)
             made = pool_look.schedule(jobs[pool.name], over, slots, seen.held_at)
             found.append(msgspec.structs.replace(made, notes=(*made.notes, *_empty_promises(pool, seen))))
     memory.at = now
@@ -138,9 +138,9 @@ class _PoolLook:
         policy: Policy,
         settings: ScheduleSettings,
         now: datetime,
-        foretell: Foretell,
+        experts: Experts,
     ) -> None:
-        self._foretell = foretell
+        self._experts = experts
         self._memory = memory
         self._pool = pool
         self._policy = policy
@@ -161,7 +161,7 @@ class _PoolLook:
         memory.machine.state.pool[0].firm_share = self._settings.firm_misses
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
-        feed = Feed(memory, self._settings, self._seconds, span, self._foretell)
+        feed = Feed(memory, self._settings, self._seconds, span, self._experts.durations)
         if first:
             feed.recall(job for job in over.values() if pool_of(job, self._policy.pools) is self._pool)
         feed.tell(here, over)
@@ -248,7 +248,19 @@ class _PoolLook:
                 memory.machine.state.wanted[gpus] = 0
             hold.learn(wanted, pool.sensitive - memory.starts, pool.missed - memory.misses)
             memory.hour, memory.starts, memory.misses = hour, pool.sensitive, pool.missed
-            memory.machine.hold_back(hold.hold())
+            over = self._hour_over(hold, pool, max(wanted, default=0))
+            memory.machine.hold_back(hold.hold(self._experts.starts(over)))
+
+    def _hour_over(self, hold: HoldBack, pool: columns.Pool, wanted: int) -> HourOver:
+        """What an expert from outside is told."""
+        return HourOver(
+            pool=self._pool.name,
+            wanted=float(wanted),
+            known=figures(pool.claimed, pool.demand, pool.busy, pool.owed_all),
+            hour=int((self._memory.since + timedelta(seconds=self._now)).timestamp() // HOUR_S),
+            alpha=hold.alpha,
+            windows=hold.windows,
+        )
 
     def _decide(self, memory: PoolMemory) -> frozenset[str]:
         """Orders that are new, by job."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Broker
-from tests.cli.test_cli_schedule import CONFIG, HEADER
+from tests.cli.test_cli_schedule import CONFIG
 
 LEARNED = "state.durations.json"
 QUEUE = (
@@ -36,7 +36,7 @@ def past(path: Path) -> Path:
 
 @pytest.fixture
 def place(broker: Broker, tmp_path: Path) -> Path:
-    (tmp_path / "queue.csv").write_text(HEADER)
+    (tmp_path / "queue.csv").write_text(QUEUE)
     (tmp_path / "broker.toml").write_text(CONFIG)
     (tmp_path / "q.csv").write_text(QUEUE)
     assert broker("history", "import", past(tmp_path / "past.csv")).code == 0
@@ -51,19 +51,19 @@ def lent(broker: Broker, *flags: object) -> list[str]:
 
 def test_whom_the_history_calls_quick_is_lent_to_first(broker: Broker, place: Path) -> None:
     assert lent(broker) == ["long"], "nothing was learned yet: in order of submit"
-    broker("schedule")
+    broker("schedule", "--begin-again")
     assert lent(broker) == ["short"]
 
 
 def test_what_was_learned_is_kept_with_its_span_and_for_its_owner(broker: Broker, place: Path) -> None:
     broker("schedule", "--look")
     assert not (place / LEARNED).exists()
-    broker("schedule")
+    broker("schedule", "--begin-again")
     head = json.loads((place / LEARNED).read_bytes())
     assert (head["version"], head["seed"], head["trained_from"]) == (1, 0, "2026-02-01T00:00:00Z")
     assert (place / LEARNED).stat().st_mode & 0o777 == 0o600
     written = (place / LEARNED).stat().st_mtime_ns
-    broker("schedule")
+    broker("schedule", "--begin-again")
     assert (place / LEARNED).stat().st_mtime_ns == written, "it is fresh: nothing is learned again"
 
 
@@ -80,16 +80,18 @@ def test_what_was_learned_is_kept_with_its_span_and_for_its_owner(broker: Broker
     ids=["cut", "changed", "model", "older", "noise", "empty"],
 )
 def test_what_cannot_be_used_is_learned_anew_and_said(broker: Broker, place: Path, damage: object, why: str) -> None:
-    broker("schedule")
+    broker("schedule", "--begin-again")
     good = (place / LEARNED).read_bytes()
     assert callable(damage)
     bad = damage(good)
     assert bad != good
     (place / LEARNED).write_bytes(bad)
-    notes = broker("schedule", "--json").document["schedule"]["notes"]
+    notes = broker("schedule", "--begin-again", "--json").document["schedule"]["notes"]
     assert f"{LEARNED} is not used: {why}; it is learned anew" in notes
     assert lent(broker) == ["short"]
-    assert not any("not used" in note for note in broker("schedule", "--json").document["schedule"]["notes"])
+    assert not any(
+        "not used" in note for note in broker("schedule", "--begin-again", "--json").document["schedule"]["notes"]
+    )
 
 
 def test_what_is_old_is_learned_again(broker: Broker, place: Path) -> None:
@@ -97,7 +99,7 @@ def test_what_is_old_is_learned_again(broker: Broker, place: Path) -> None:
     from forecasts.lasting import Lasting
     from forecasts.stored import unseal
 
-    broker("schedule")
+    broker("schedule", "--begin-again")
     model = unseal((place / LEARNED).read_bytes(), Lasting, version=1)
     then = datetime.fromtimestamp(model.until_s, UTC)
     assert fresh(model, then + timedelta(hours=23))
@@ -110,7 +112,7 @@ def test_a_folder_that_cannot_be_written_is_said(broker: Broker, place: Path) ->
     from forecasts.lasting import Lasting
     from forecasts.stored import unseal
 
-    broker("schedule")
+    broker("schedule", "--begin-again")
     model = unseal((place / LEARNED).read_bytes(), Lasting, version=1)
     (line,) = keep(place / "gone" / LEARNED, model)
     assert line == f"{LEARNED} could not be written: No such file or directory"
