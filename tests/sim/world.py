@@ -72,7 +72,7 @@ class World:
 
     def job_starts(self, draw: Random) -> str:
         waiting = [job for job in self.site.jobs if not job.started]
-        room = [h for h in self.ours() if h.state is HoldingState.ACTIVE and self.used()[which(h)] < h.count]
+        room = [h for h in self.ours() if h.state is HoldingState.ACTIVE and self.used()[which(h)] < h.there]
         if not waiting or not room:
             return ""
         job, holding = draw.choice(waiting), draw.choice(room)
