@@ -2,8 +2,9 @@
 
 import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,20 +117,35 @@ def command(app: typer.Typer, name: str, examples: tuple[str, str]) -> Callable[
 
 
 def with_common(function: Command) -> Command:
-    """The function as Typer is to see it: with the common flags as keywords behind its own parameters."""
+    """The function as Typer is to see it: with the common flags as keywords behind its own parameters.
+
+    A parameter that is annotated with a dataclass stands for a group of flags: those of its fields, in their order.
+    """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    groups = {parameter.name: _group(parameter) for parameter in own if is_dataclass(parameter.annotation)}
 
     def run(ctx: typer.Context, **values: Any) -> int | None:
         common = _common(**{name: values.pop(name) for name in _COMMON_NAMES})
-        return function(ctx.obj.add(common), **values)
+        made = {name: group(**{each: values.pop(each) for each in _flags(group)}) for name, group in groups.items()}
+        return function(ctx.obj.add(common), **values, **made)
 
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    parameters = [_CONTEXT, *parameters, *_COMMON_PARAMETERS]
+    each = (_flags(groups[parameter.name]).values() if parameter.name in groups else (parameter,) for parameter in own)
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in chain.from_iterable(each)]
+    parameters = [_CONTEXT, *keywords, *_COMMON_PARAMETERS]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__
     run.__name__ = function.__name__
     return run
+
+
+def _group(parameter: inspect.Parameter) -> Callable[..., Any]:
+    made: Callable[..., Any] = parameter.annotation
+    return made
+
+
+def _flags(group: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(group, eval_str=True).parameters
 
 
 def _epilog(examples: tuple[str, str]) -> str:

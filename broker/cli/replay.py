@@ -1,5 +1,6 @@
 """`backtest`: a job trace under SIA and the baselines."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,74 +10,118 @@ from broker.cli.common import Common, command
 
 if TYPE_CHECKING:
     from broker.backtest.command import Backtest
+    from broker.backtest.protocols import Knobs
     from broker.model.job import Job
 
 
-TraceFile = Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")]
-TraceFormat = Annotated[
-    str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
-]
-Seed = Annotated[
-    int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
-]
-Entitlements = Annotated[
-    list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
-]
-EntitlementQuantile = Annotated[
-    float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
-]
-Reclaim = Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")]
-Restore = Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")]
-Lead = Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")]
-Failure = Annotated[
-    float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
-]
-Elastic = Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")]
-Unstoppable = Annotated[
-    float, typer.Option("--unstoppable", min=0.0, max=1.0, help="Share of jobs, at random, that cannot be called back.")
-]
-FirmMisses = Annotated[
-    float,
-    typer.Option(
-        "--firm-misses", min=0.0, max=0.5, help="Of loans to those that may be in the way of their owner; 0: none made."
-    ),
-]
-Durations = Annotated[
-    str, typer.Option("--durations", help="none or learned: what ranks loans and tells whom a wait would hurt.")
-]
-Forecast = Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")]
-Quantile = Annotated[
-    float | None,
-    typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.85."),
-]
-ClaimsQuantile = Annotated[
-    float | None,
-    typer.Option("--claims-quantile", min=0.0, max=1.0, help="Learned: of the rises of claims: 0.995."),
-]
-Horizon = Annotated[
-    int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
-]
-Days = Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")]
-Share = Annotated[
-    float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 1.")
-]
-Term = Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")]
-Insurance = Annotated[
-    tuple[float, float, float] | None,
-    typer.Option(
-        "--insurance",
-        metavar="FAILURE MISSED LENT",
-        help="Sets --quantile: probability that an unreserved launch fails; in prices of a GPU-hour, the cost of "
-        "one that is owed and missing, and the value of one lent.",
-    ),
-]
-Misses = Annotated[
-    float, typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim.")
-]
-Fixed = Annotated[bool, typer.Option("--fixed", help="Hold all that is promised, all the time.")]
-Ablations = Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")]
-Frontier = Annotated[bool, typer.Option("--frontier", help="Also what each cost from 0.40 to 0.70 buys.")]
-Seeds = Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")]
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What is replayed."""
+
+    trace: Annotated[Path | None, typer.Argument(help="Columns, SWF, Helios or Philly; plain or gzip.")] = None
+    format: Annotated[
+        str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
+    ] = "auto"
+    synthetic: Annotated[
+        int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
+    ] = None
+    entitlement: Annotated[
+        list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
+    ] = None
+    entitlement_quantile: Annotated[
+        float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
+    ] = 0.90
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """How the pool and its jobs behave; named as in the options of the replay."""
+
+    reclaim_s: Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")] = (
+        60.0
+    )
+    restore_s: Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")] = 120.0
+    lead_s: Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")] = 600.0
+    failure: Annotated[
+        float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
+    ] = 0.0
+    elastic: Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")] = 1
+    unstoppable: Annotated[
+        float,
+        typer.Option("--unstoppable", min=0.0, max=1.0, help="Share of jobs, at random, that cannot be called back."),
+    ] = 0.0
+    firm_share: Annotated[
+        float,
+        typer.Option(
+            "--firm-misses",
+            min=0.0,
+            max=0.5,
+            help="Of loans to those that may be in the way of their owner; 0: none made.",
+        ),
+    ] = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """How much is held and held back; named as the knobs of the replay. None: as suits the forecast."""
+
+    forecast: Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")] = "rolling"
+    durations: Annotated[
+        str, typer.Option("--durations", help="none or learned: what ranks loans and tells whom a wait would hurt.")
+    ] = "none"
+    quantile: Annotated[
+        float | None,
+        typer.Option("--quantile", min=0.0, max=1.0, help="Of the rises of demand to cover: 0.9; learned: 0.85."),
+    ] = None
+    claims_quantile: Annotated[
+        float | None,
+        typer.Option("--claims-quantile", min=0.0, max=1.0, help="Learned: of the rises of claims: 0.995."),
+    ] = None
+    hours: Annotated[
+        int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
+    ] = None
+    days: Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")] = 7.0
+    share: Annotated[
+        float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 1.")
+    ] = None
+    term_s: Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")] = 0.0
+    insurance: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(
+            "--insurance",
+            metavar="FAILURE MISSED LENT",
+            help="Sets --quantile: probability that an unreserved launch fails; in prices of a GPU-hour, the cost of "
+            "one that is owed and missing, and the value of one lent.",
+        ),
+    ] = None
+    alpha: Annotated[
+        float,
+        typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim."),
+    ] = 0.003
+
+    def knobs(self) -> "Knobs":
+        from broker.backtest.insurance import quantile_to_hold
+        from broker.backtest.protocols import knobs_of
+        from broker.errors import UsageError
+
+        given = {name: value for name, value in vars(self).items() if name != "insurance"}
+        if self.insurance and self.quantile is not None:
+            raise UsageError("--insurance sets the quantile", next_step="Give one of --insurance and --quantile")
+        if self.insurance:
+            given["quantile"] = given["claims_quantile"] = quantile_to_hold(*self.insurance)
+        return knobs_of(**given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Which policies are replayed, how often and how many at once; named as in the options of the replay."""
+
+    fixed_capacity: Annotated[bool, typer.Option("--fixed", help="Hold all that is promised, all the time.")] = False
+    ablations: Annotated[bool, typer.Option("--ablations", help="Also SIA with one part off, for each part.")] = False
+    frontier: Annotated[bool, typer.Option("--frontier", help="Also what each cost from 0.40 to 0.70 buys.")] = False
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of SIA that differ in which purchases fail.")] = 1
+
+
 Analyse = Annotated[bool, typer.Option("--analyse", help="What static allocation leaves idle, by tenant.")]
 Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Policies to replay side by side.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page with plots.")]
@@ -90,32 +135,10 @@ def add_to(app: typer.Typer) -> None:
 
 def _backtest(
     common: Common,
-    trace: TraceFile = None,
-    how: TraceFormat = "auto",
-    synthetic: Seed = None,
-    entitlement: Entitlements = None,
-    entitlement_quantile: EntitlementQuantile = 0.90,
-    reclaim: Reclaim = 60.0,
-    restore: Restore = 120.0,
-    lead: Lead = 600.0,
-    failure: Failure = 0.0,
-    elastic: Elastic = 1,
-    unstoppable: Unstoppable = 0.0,
-    firm_misses: FirmMisses = 0.0,
-    forecast: Forecast = "rolling",
-    durations: Durations = "none",
-    quantile: Quantile = None,
-    claims_quantile: ClaimsQuantile = None,
-    horizon: Horizon = None,
-    days: Days = 7.0,
-    share: Share = None,
-    term: Term = 0.0,
-    insurance: Insurance = None,
-    misses: Misses = 0.003,
-    fixed: Fixed = False,
-    ablations: Ablations = False,
-    frontier: Frontier = False,
-    seeds: Seeds = 1,
+    source: Source,
+    conditions: Conditions,
+    holding: Holding,
+    runs: Runs,
     analyse: Analyse = False,
     jobs: Jobs = 1,
     html: Html = None,
@@ -125,43 +148,20 @@ def _backtest(
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.backtest import command as backtest
-    from broker.backtest.insurance import quantile_to_hold
-    from broker.backtest.protocols import knobs_of
-    from broker.errors import Exit, UsageError
+    from broker.errors import Exit
 
-    if insurance and quantile is not None:
-        raise UsageError("--insurance sets the quantile", next_step="Give one of --insurance and --quantile")
-    insured = quantile_to_hold(*insurance) if insurance else None
+    knobs = holding.knobs()
     options = backtest.Options(
-        trace=trace,
-        format=how,
-        history=_remembered(common) if trace is None and synthetic is None else (),
-        synthetic_seed=synthetic or 0,
-        entitlement_quantile=entitlement_quantile,
-        entitlements=backtest.parse_entitlements(entitlement or []),
-        reclaim_s=reclaim,
-        restore_s=restore,
-        lead_s=lead,
-        failure=failure,
-        elastic=elastic,
-        unstoppable=unstoppable,
-        firm_share=firm_misses,
-        fixed_capacity=fixed,
-        ablations=ablations,
-        frontier=frontier,
-        seeds=seeds,
+        trace=source.trace,
+        format=source.format,
+        history=_remembered(common) if source.trace is None and source.synthetic is None else (),
+        synthetic_seed=source.synthetic or 0,
+        entitlement_quantile=source.entitlement_quantile,
+        entitlements=backtest.parse_entitlements(source.entitlement or []),
         jobs=jobs,
-        knobs=knobs_of(
-            forecast,
-            durations,
-            quantile=quantile if insured is None else insured,
-            claims_quantile=claims_quantile if insured is None else insured,
-            hours=horizon,
-            days=days,
-            share=share,
-            alpha=misses,
-            term_s=term,
-        ),
+        knobs=knobs,
+        **vars(conditions),
+        **vars(runs),
     )
     _answer(common, backtest.backtest(options), analyse=analyse, html=html)
     return Exit.OK

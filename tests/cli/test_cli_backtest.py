@@ -78,7 +78,7 @@ def _at(options: Options, field: str) -> object:
     ("flags", "says"),
     [
         ("--insurance 0.25 5 0 --quantile 0.9", "sets the quantile"),
-        ("--insurance 2 5 0", "lie in 0 to 1"),
+        ("--insurance 2 5 0", "from 0 to 1"),
         ("--forecast magic", "rolling or learned"),
         ("--durations magic", "none or learned"),
         ("--entitlement nlp", "nlp=64"),
