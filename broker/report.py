@@ -58,8 +58,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     lines, and it is the same total however they are grouped. `committed` is still to be paid after it, whatever is
     decided next.
 
-    `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure. `used_share` is the
-    part of all use that is this line's, in money; None where nothing was used.
+    `unpriced_instance_hours` were held at a price that nobody knew: they are in no other figure, so these are only the
+    least. So is what is committed where `unpriced_reservations` are held now. `used_share` is the part of all use that
+    is this line's, in money; None where nothing was used, or not all of it has a price.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     idle: Bounds
     committed: Decimal
     unpriced_instance_hours: Decimal
+    unpriced_reservations: int = 0
     used_share: Share | None = None
 
 
@@ -115,10 +117,10 @@ def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_
         since=since,
         until=until,
         by=by,
-        lines=_with_shares([groups[name].line(name) for name in sorted(groups)]),
+        lines=_with_shares([groups[name].line(name) for name in sorted(groups)], known=not total.unpriced),
         total=total.line("total"),
         static=_static(pieces, _Shares(ledger.intents, By.POOL), until),
-        complete=not total.unpriced,
+        complete=not (total.unpriced or total.committed_unpriced),
         use_as_of=max((step.at for step in ledger.uses if step.at <= until), default=None),
     )
 
@@ -126,8 +128,10 @@ def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_
 _TEN_THOUSANDTH = Decimal("0.0001")
 
 
-def _with_shares(lines: Sequence[Line]) -> tuple[Line, ...]:
+def _with_shares(lines: Sequence[Line], *, known: bool) -> tuple[Line, ...]:
     """A line's share is least where it used as little, and all others as much, as may be; and the other way round."""
+    if not known:
+        return tuple(lines)
     low, high = (sum((ends[bound] for ends in map(_used, lines)), Decimal(0)) for bound in (0, 1))
     return tuple(msgspec.structs.replace(line, used_share=_share(line.used, low, high)) for line in lines)
 
@@ -274,6 +278,7 @@ class _Sums:
         self.idle = [Fraction(0), Fraction(0)]
         self.committed = Fraction(0)
         self.unpriced = Fraction(0)
+        self.committed_unpriced = 0
 
     def add(self, piece: _Piece, share: Fraction) -> None:
         weight = share * ((piece.end - piece.start) // _US)
@@ -290,6 +295,7 @@ class _Sums:
             idle=_bounds(self.idle),
             committed=_usd(self.committed),
             unpriced_instance_hours=_usd(self.unpriced * 1_000_000),
+            unpriced_reservations=self.committed_unpriced,
         )
 
 
@@ -318,10 +324,15 @@ def _commit(
         first = firsts.get(held)
         if first is None or reservation.state.gone:
             continue
+        names = shares.of_key(first.key, held)
         micro = _micro_per_hour(reservation, first)
+        if micro is None:
+            for sums in (total, *(groups[name] for name, _ in names)):
+                sums.committed_unpriced += 1
+            continue
         owed = Fraction(micro) * (max(_free_from(reservation, first, minimum_hold) - until, timedelta(0)) // _US)
         total.committed += owed
-        for name, share in shares.of_key(first.key, held):
+        for name, share in names:
             groups[name].committed += owed * share
 
 
@@ -332,11 +343,11 @@ def _first_steps(counts: Sequence[CountStep]) -> dict[Held, CountStep]:
     return firsts
 
 
-def _micro_per_hour(reservation: Reservation, first: CountStep) -> int:
-    """The whole reservation's rate; the price that it was bought at, else what is known of it now, else nothing."""
+def _micro_per_hour(reservation: Reservation, first: CountStep) -> int | None:
+    """The whole reservation's rate; the price that it was bought at, else what is known of it now, else None."""
     if first.usd_per_hour_micro is not None:
         return first.usd_per_hour_micro * reservation.count
-    return to_micro(reservation.usd_per_hour or Decimal(0)) * reservation.count
+    return None if reservation.usd_per_hour is None else to_micro(reservation.usd_per_hour) * reservation.count
 
 
 def _free_from(reservation: Reservation, first: CountStep, minimum_hold: timedelta) -> datetime:

@@ -72,6 +72,20 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     quiet_until: datetime | None = None
 
 
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """What all of it costs: None where a price is not known, and then `usd_per_hour_at_least` is without it."""
+
+    usd_per_hour: Decimal | None
+    usd_per_hour_at_least: Decimal
+    unpriced: int
+
+
+def rate_of(held: Sequence[Held]) -> Rate:
+    known = [each.usd_per_hour for each in held if each.usd_per_hour is not None]
+    total, unpriced = sum(known, Decimal(0)), len(held) - len(known)
+    return Rate(usd_per_hour=None if unpriced else total, usd_per_hour_at_least=total, unpriced=unpriced)
+
+
 def standing(known: Known) -> Standing:
     by_key = {intent.key: intent for intent in known.intents}
     idle = {(each.reservation_id, each.scope): each for each in known.idle if each.used == 0}

@@ -15,14 +15,16 @@ NOBODY = "*"
 
 def month_spend(steps: Iterable[CountStep], intents: Iterable[Intent], month: datetime, now: datetime) -> Spend:
     weights = {intent.key: intent.tenants for intent in intents}
-    total, tenants = 0, dict[str, float]()
+    total, unpriced, tenants = 0, 0, dict[str, float]()
     for own in by_reservation(steps):
-        total += cost(own, month, now).high
+        paid = cost(own, month, now)
+        total += paid.high
+        unpriced += bool(paid.unpriced)
         for key, micro in by_key(own, month, now).items():
             for tenant, share in _shares(weights.get(key, ())):
                 tenants[tenant] = tenants.get(tenant, 0.0) + micro * share
     by_tenant = tuple((tenant, from_micro(round(micro))) for tenant, micro in sorted(tenants.items()))
-    return Spend(month_usd=from_micro(total), by_tenant=by_tenant)
+    return Spend(month_usd=from_micro(total), by_tenant=by_tenant, unpriced=unpriced)
 
 
 def _shares(weights: tuple[tuple[str, float], ...]) -> list[tuple[str, float]]:

@@ -99,10 +99,14 @@ class RunLength(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
-    """Upper bounds of what has been spent in the current calendar month (UTC), in US dollars."""
+    """Upper bounds of what has been spent in the current calendar month (UTC), in US dollars.
+
+    `unpriced` reservations of the month have no known price: they are in no figure, so each is only the least.
+    """
 
     month_usd: Decimal
     by_tenant: tuple[tuple[str, Decimal], ...] = ()
+    unpriced: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,14 +126,17 @@ def _outside(lots: tuple[Lot, ...], policy: Policy, outside: tuple[Need, ...]) -
         gpus = sum(need.gpus for need in outside if need.pool == pool.name)
         if not gpus:
             continue
-        idle, rate = _idle(lots, pool)
-        text = f"{IDLE_WHILE_ON_DEMAND}: {idle} reserved instances of ours idle at ${cents(rate)}/h meanwhile"
+        idle, rate, unpriced = _idle(lots, pool)
+        figure = f"at least ${cents(rate)}/h ({unpriced} without a price)" if unpriced else f"${cents(rate)}/h"
+        text = f"{IDLE_WHILE_ON_DEMAND}: {idle} reserved instances of ours idle at {figure} meanwhile"
         yield f"pool {pool.name}: {gpus} GPUs run outside of everything held; nothing is bought for them" + (
             f"; {text}" if idle else ""
         )
 
 
-def _idle(lots: tuple[Lot, ...], pool: Pool) -> tuple[int, Decimal]:
+def _idle(lots: tuple[Lot, ...], pool: Pool) -> tuple[int, Decimal, int]:
+    """(instances, what they cost an hour, those of them that have no price and are in no sum)."""
     idle = [lot for lot in lots if lot.ours and lot.reservation is not None and counts_for(lot, pool)]
     rate = sum(((lot.usd_per_hour or Decimal(0)) * (lot.count - lot.used) for lot in idle), Decimal(0))
-    return sum(lot.count - lot.used for lot in idle), rate
+    unpriced = sum(lot.count - lot.used for lot in idle if lot.usd_per_hour is None)
+    return sum(lot.count - lot.used for lot in idle), rate, unpriced

@@ -9,7 +9,7 @@ import msgspec
 from broker.outlook import Outlook, PlanReport
 from broker.view.document import document
 from broker.view.plan import saved_text
-from broker.view.text import Paint, markdown, money, number, plain, rate, table, when
+from broker.view.text import Paint, least, markdown, money, number, plain, rate, table, when
 
 _RIGHT = frozenset({1, 2, 3, 4, 5})
 
@@ -35,16 +35,27 @@ def outlook_csv(report: PlanReport) -> str:
 
 
 def outlook_json(report: PlanReport) -> str:
-    """All amounts in US dollars, rates in dollars an hour."""
-    return document("plan-report", {"currency": "USD", **msgspec.structs.asdict(report), "complete": report.complete})
+    """All amounts in US dollars, rates in dollars an hour; null where a part of it has no price."""
+    lines, total = [_honest(line) for line in report.lines], _honest(report.total)
+    fields = msgspec.structs.asdict(report) | {"lines": lines, "total": total, "complete": report.complete}
+    return document("plan-report", {"currency": "USD", **fields})
+
+
+_MONEY = ("usd_per_hour_added", "usd_per_hour_saved", "usd_idle_at_worst")
+
+
+def _honest(line: Outlook) -> dict[str, object]:
+    plain = msgspec.structs.asdict(line)
+    at_least = {f"{name}_at_least": plain[name] for name in _MONEY}
+    return plain | (dict.fromkeys(_MONEY) | at_least if line.unpriced else {})
 
 
 _COLUMNS = ["gpus", "usd_per_hour_added", "usd_per_hour_saved", "usd_idle_at_worst", "unpriced_changes"]
 
 
 def _csv_row(line: Outlook) -> list[str]:
-    figures = (line.gpus, line.usd_per_hour_added, line.usd_per_hour_saved, line.usd_idle_at_worst)
-    return [line.name, *(f"{figure:f}" for figure in figures), str(line.unpriced)]
+    figures = ["" if line.unpriced else f"{getattr(line, name):f}" for name in _MONEY]
+    return [line.name, f"{line.gpus:f}", *figures, str(line.unpriced)]
 
 
 def _header(report: PlanReport) -> list[str]:
@@ -56,12 +67,13 @@ def _rows(report: PlanReport) -> list[list[str]]:
 
 
 def _row(line: Outlook) -> list[str]:
+    unpriced = line.unpriced > 0
     rates = [
-        rate(line.usd_per_hour_added, signed=False),
-        rate(line.usd_per_hour_saved, signed=False),
-        rate(line.rate_change),
+        least(rate(line.usd_per_hour_added, signed=False), unpriced=unpriced),
+        least(rate(line.usd_per_hour_saved, signed=False), unpriced=unpriced),
+        rate(None if unpriced else line.rate_change),
     ]
-    return [line.name, _change(line.gpus), *rates, money(line.usd_idle_at_worst)]
+    return [line.name, _change(line.gpus), *rates, least(money(line.usd_idle_at_worst), unpriced=unpriced)]
 
 
 def _change(gpus: Decimal) -> str:

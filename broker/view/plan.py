@@ -12,7 +12,7 @@ from broker.model.plan import Action, Extend, Keep, NotTaken, Plan, Release, Res
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.view.document import document
-from broker.view.text import Paint, columns, markdown, money, number, plain, pool_text, rate, when
+from broker.view.text import Paint, columns, least, markdown, money, number, plain, pool_text, rate, when
 
 _GREY = frozenset({JobState.PENDING, JobState.HELD})
 _SIGNS = {"reserve": ("+", "green"), "resize": ("~", "yellow"), "extend": ("~", "yellow"), "release": ("-", "red")}
@@ -20,14 +20,18 @@ _AND_WHY = 6
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen when the plan was made, in figures."""
+    """What was seen when the plan was made, in figures. `month_unpriced` reservations of the month have no known price;
+    with any of them what was spent is None, and known only at least.
+    """
 
     at: datetime
     queued_jobs: int
     pools: int
     offers: int
     reservations: int
-    month_spent_usd: Decimal
+    month_spent_usd: Decimal | None
+    month_spent_usd_at_least: Decimal
+    month_unpriced: int
     month_budget_usd: Decimal | None
     problems: tuple[str, ...]
 
@@ -39,7 +43,9 @@ def observed(snapshot: Snapshot, policy: Policy) -> Observed:
         pools=len(policy.pools),
         offers=sum(len(view.offers) for view in snapshot.scopes),
         reservations=sum(not each.state.gone for view in snapshot.scopes for each in view.reservations),
-        month_spent_usd=snapshot.spend.month_usd,
+        month_spent_usd=None if snapshot.spend.unpriced else snapshot.spend.month_usd,
+        month_spent_usd_at_least=snapshot.spend.month_usd,
+        month_unpriced=snapshot.spend.unpriced,
         month_budget_usd=policy.guards.max_usd_per_month,
         problems=tuple(_problems(snapshot)),
     )
@@ -212,15 +218,22 @@ def _counts(plan: Plan) -> str:
 def _money_line(plan: Plan, seen: Observed) -> str:
     change = sum((action.usd_per_hour or Decimal(0) for action in plan.changes), Decimal(0))
     idle = sum((action.usd_idle_at_worst for action in plan.changes), Decimal(0))
-    month = f"{seen.at:%B}: {money(seen.month_spent_usd)} spent, {money(idle)} more committed"
-    return f"Rate: {rate(change)}. Idle at worst {money(idle)}. {month}{_of_budget(seen, idle)}."
+    unpriced = sum(action.usd_per_hour is None for action in plan.changes)
+    beside = f", and {number(unpriced, 'change')} without a price" if unpriced else ""
+    spent = f"{seen.at:%B}: {_spent(seen)}, {money(idle)} more committed"
+    return f"Rate: {rate(change)}{beside}. Idle at worst {money(idle)}. {spent}{_of_budget(seen, idle)}."
+
+
+def _spent(seen: Observed) -> str:
+    figure = least(money(seen.month_spent_usd_at_least), unpriced=seen.month_unpriced > 0)
+    return f"{figure} spent{f' ({seen.month_unpriced} without a price)' if seen.month_unpriced else ''}"
 
 
 def _of_budget(seen: Observed, idle: Decimal) -> str:
     if not seen.month_budget_usd:
         return ""
-    share = (seen.month_spent_usd + idle) / seen.month_budget_usd
-    return f", of {money(seen.month_budget_usd)} ({share:.0%})"
+    share = (seen.month_spent_usd_at_least + idle) / seen.month_budget_usd
+    return f", of {money(seen.month_budget_usd)} ({least(f'{share:.0%}', unpriced=seen.month_unpriced > 0)})"
 
 
 def how_to_act(plan: Plan, *, unread: bool = False, saved: Path | None = None, options: str = "") -> str:

@@ -1,14 +1,19 @@
 """The cost report as table, Markdown, CSV and JSON."""
 
 import csv
+from datetime import datetime, timedelta
 from decimal import Decimal
 from io import StringIO
+from typing import Any
+
+import msgspec
 
 from broker.report import Bounds, Line, Report, Share
 from broker.view.document import document
-from broker.view.text import bounds, markdown, money, table, when
+from broker.view.text import bounds, duration, least, markdown, money, number, table, when
 
 _RIGHT = frozenset({1, 2, 3, 4, 5})
+_SHARE = 3
 _WORTH_SAYING = Decimal("0.01")
 
 
@@ -21,8 +26,22 @@ def report_markdown(report: Report) -> str:
 
 
 def report_json(report: Report) -> str:
-    """All amounts in US dollars."""
-    return document("report", {"currency": "USD", "report": report})
+    """All amounts in US dollars; null where a part of it has no price, never a figure that is too low."""
+    plain: dict[str, Any] = msgspec.to_builtins(report, builtin_types=(Decimal, datetime))
+    plain["lines"] = [_honest(each) for each in plain["lines"]]
+    plain["total"] = _honest(plain["total"])
+    if report.total.unpriced_instance_hours:
+        plain["static"]["cost"]["high"] = None
+    return document("report", {"currency": "USD", "report": plain})
+
+
+def _honest(line: dict[str, Any]) -> dict[str, Any]:
+    if line["unpriced_instance_hours"]:
+        for name in _FIGURES:
+            line[name]["high"] = None
+    if line["unpriced_reservations"]:
+        line["committed"] = None
+    return line
 
 
 def report_csv(report: Report) -> str:
@@ -35,7 +54,7 @@ def report_csv(report: Report) -> str:
 
 
 _FIGURES = ("spent", "used", "idle")
-_TAIL = ["committed_usd", "unpriced_instance_hours", "used_share_low", "used_share_high"]
+_TAIL = ["committed_usd", "unpriced_instance_hours", "used_share_low", "used_share_high", "unpriced_reservations"]
 
 
 def _columns() -> list[str]:
@@ -43,9 +62,16 @@ def _columns() -> list[str]:
 
 
 def _csv_row(line: Line) -> list[str]:
-    figures = [f"{end:f}" for each in (line.spent, line.used, line.idle) for end in (each.low, each.high)]
+    bounds = (line.spent, line.used, line.idle)
+    figures = [end for each in bounds for end in (f"{each.low:f}", "" if _unpriced(line) else f"{each.high:f}")]
+    committed = "" if line.unpriced_reservations else f"{line.committed:f}"
     share = [f"{line.used_share.low:f}", f"{line.used_share.high:f}"] if line.used_share else ["", ""]
-    return [line.name, *figures, f"{line.committed:f}", f"{line.unpriced_instance_hours:f}", *share]
+    tail = [committed, f"{line.unpriced_instance_hours:f}", *share, str(line.unpriced_reservations)]
+    return [line.name, *figures, *tail]
+
+
+def _unpriced(line: Line) -> bool:
+    return bool(line.unpriced_instance_hours)
 
 
 def _title(report: Report) -> str:
@@ -61,14 +87,21 @@ def _rows(report: Report) -> list[list[str]]:
 
 
 def _row(line: Line) -> list[str]:
-    figures = [bounds(line.spent), bounds(line.used), _share(line.used_share), bounds(line.idle)]
-    return [line.name, *figures, money(line.committed)]
+    spent, used, idle = (_figure(each, line) for each in (line.spent, line.used, line.idle))
+    committed = least(money(line.committed), unpriced=line.unpriced_reservations > 0)
+    return [line.name, spent, used, _share(line.used_share), idle, committed]
+
+
+def _figure(usd: Bounds, line: Line) -> str:
+    return least(money(usd.low), unpriced=True) if _unpriced(line) else bounds(usd)
 
 
 def _share(share: Share | None) -> str:
     if share is None:
         return ""
     low, high = f"{share.low:.0%}", f"{share.high:.0%}"
+    if (low, high) == ("0%", "100%"):
+        return "not known"
     return low if low == high else f"{low} to {high}"
 
 
@@ -76,22 +109,28 @@ def _closing(report: Report) -> list[str]:
     notes = [_static(report)] if report.static.cost.high else []
     if report.use_as_of:
         notes.append(f"Use is as the runs saw it, the last change at {when(report.use_as_of)}.")
-    if any(" to " in cell for row in _rows(report) for cell in row[1:]):
+    between = {column for row in _rows(report) for column, cell in enumerate(row) if column and " to " in cell}
+    if between - {_SHARE}:
         notes.append("Two figures: the cloud does not state when a count changed; the truth lies between them.")
+    elif between:
+        notes.append("Two shares: use is known only as the runs saw it; the truth lies between them.")
     if not report.complete:
-        hours = report.total.unpriced_instance_hours
-        notes.append(f"INCOMPLETE: {hours:,.1f} instance-hours had no known price and are in no figure.")
+        notes.append(f"INCOMPLETE: {' and '.join(_missing(report.total))} had no known price and are in no figure.")
     return ["\n".join(notes)] if notes else []
+
+
+def _missing(total: Line) -> list[str]:
+    missing = [f"{total.unpriced_instance_hours:,.1f} instance-hours"] if _unpriced(total) else []
+    held = total.unpriced_reservations
+    return missing + ([f"what is committed for {number(held, 'reservation')}"] if held else [])
 
 
 def _static(report: Report) -> str:
     static, spent = report.static.cost, report.total.spent
-    held = f"The same peak held for all of the {_hours(report.static.hours)} would have cost {bounds(static)}"
-    return f"{held}; the broker spent {bounds(spent)}{_saving(static, spent)}."
-
-
-def _hours(hours: Decimal) -> str:
-    return f"{hours:,.1f} hours" if hours >= 1 else f"{hours * 60:,.0f} minutes"
+    length = duration(timedelta(hours=float(report.static.hours)))
+    held = f"The same peak held all the time, {length}, would have cost {_figure(static, report.total)}"
+    saving = "" if _unpriced(report.total) else _saving(static, spent)
+    return f"{held}; the broker spent {_figure(spent, report.total)}{saving}."
 
 
 def _saving(static: Bounds, spent: Bounds) -> str:

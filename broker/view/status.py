@@ -1,12 +1,11 @@
 """Where we stand, and one reservation with how a job consumes it, as text and JSON."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 
 from broker.model.reservation import Reservation
-from broker.standing import Held, Standing, Unsettled
+from broker.standing import Held, Standing, Unsettled, rate_of
 from broker.view.document import document
-from broker.view.text import Paint, money, number, plain, rate, span, table, when
+from broker.view.text import Paint, least, money, number, plain, rate, span, table, when
 
 _RIGHT = frozenset({3, 6})
 _HEADER = ["id", "where", "what", "used", "state", "ends", "rate", "pool", "idle"]
@@ -22,8 +21,10 @@ def status_text(standing: Standing, *, paint: Paint = plain, verbose: bool = Fal
 def _heading(standing: Standing) -> str:
     beat = standing.heartbeat
     last = f"last run {when(beat.at)} ({beat.command})" if beat else "no run yet"
-    total = sum((held.usd_per_hour or Decimal(0) for held in standing.held), Decimal(0))
-    held = f"{number(len(standing.held), 'reservation')} held, {money(total)}/h"
+    total = rate_of(standing.held)
+    figure = least(f"{money(total.usd_per_hour_at_least)}/h", unpriced=total.unpriced > 0)
+    missing = f", {total.unpriced} without a price" if total.unpriced else ""
+    held = f"{number(len(standing.held), 'reservation')} held, {figure}{missing}"
     return f"{held}; {last}; state {standing.lineage}, serial {standing.serial}"
 
 
@@ -70,7 +71,7 @@ def _other(each: Reservation) -> list[str]:
 
 
 def status_json(standing: Standing) -> str:
-    return document("status", {"status": standing})
+    return document("status", {"status": standing, "rate": rate_of(standing.held)})
 
 
 Pairs = Sequence[tuple[str, str]]

@@ -28,6 +28,11 @@ def rate(usd_per_hour: Decimal | None, *, signed: bool = True) -> str:
     return f"{sign}{money(usd_per_hour)}/h"
 
 
+def least(figure: str, *, unpriced: bool) -> str:
+    """What has no price is in no sum: then the sum is only the least."""
+    return f"at least {figure}" if unpriced else figure
+
+
 def bounds(usd: Bounds) -> str:
     """One figure where it is exact, else the two that hold the truth."""
     low, high = money(usd.low), money(usd.high)
@@ -47,6 +52,15 @@ def span(length: timedelta) -> str:
     if days < 4:
         return f"{minutes // 60}h"
     return f"{days}d {hours}h" if hours else f"{days}d"
+
+
+def duration(length: timedelta) -> str:
+    """`36.5 hours`, `1 hour`, `59 minutes`, `12 seconds`: of what may be short."""
+    seconds = length.total_seconds()
+    if seconds >= 3600:
+        hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
+        return f"{hours} {'hour' if hours == '1' else 'hours'}"
+    return number(round(seconds / 60), "minute") if seconds >= 60 else number(round(seconds), "second")
 
 
 def number(count: int, noun: str) -> str:

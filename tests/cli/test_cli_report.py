@@ -38,7 +38,17 @@ def test_a_missing_price_makes_the_figures_incomplete_and_a_strict_report_fail(b
         part.unlink()
     assert broker("state", "adopt", "-c", demo).code == 0
 
+    status = broker("status", "-c", demo)
+    assert "2 reservations held, at least $0.00/h, 2 without a price" in status.out
+    rate = broker("status", "-c", demo, "--json").document["rate"]
+    assert (rate["usd_per_hour"], rate["unpriced"]) == (None, 2)
+    plan = broker("plan", "-c", demo).out
+    assert "at least $0.00 spent (2 without a price)" in plan
+    observed = broker("plan", "-c", demo, "--json").document["observed"]
+    assert (observed["month_spent_usd"], observed["month_unpriced"]) == (None, 2)
     report = broker("report", "-c", demo, "--json").document["report"]
+    assert (report["total"]["committed"], report["total"]["spent"]["high"]) == (None, None)
+    assert "at least $0.00" in broker("report", "-c", demo).out
     assert (report["complete"], float(report["total"]["unpriced_instance_hours"]) > 0) == (False, True)
     for how in ("table", "json", "csv", "md"):
         assert broker("report", "-c", demo, "--format", how).code == 0

@@ -124,6 +124,8 @@ SEEN = Observed(
     offers=212,
     reservations=2,
     month_spent_usd=Decimal("41200"),
+    month_spent_usd_at_least=Decimal("41200"),
+    month_unpriced=0,
     month_budget_usd=Decimal("80000"),
     problems=("azure/sub/eastus: reservations are not known: list: AuthorizationFailed: no (request r-1)",),
 )
