@@ -10,6 +10,7 @@ from broker.config.types import Config, QueueSource
 from broker.config.values import nearest
 from broker.model.place import ProviderName
 from broker.model.policy import PlaceRule, Pool, Tenant
+from providers.tags import OURS, refused
 
 
 class Mistake(NamedTuple):
@@ -30,6 +31,7 @@ def contradictions(config: Config) -> Iterator[Mistake]:
     yield from _sources_of_entitlements(config)
     yield from _guards(config)
     yield from _purchase(config)
+    yield from _tags(config)
 
 
 def _doubles(config: Config) -> Iterator[Mistake]:
@@ -193,3 +195,12 @@ def _purchase(config: Config) -> Iterator[Mistake]:
     if purchase.end_ahead < purchase.minimum_hold:
         sentence = "is shorter than minimum_hold, so a purchase would end before it may be released"
         yield Mistake("purchase.end_ahead", sentence, ("purchase.minimum_hold",))
+
+
+def _tags(config: Config) -> Iterator[Mistake]:
+    """What a configured cloud would refuse at each purchase; and ours are what it is found again by."""
+    tags = config.policy.purchase.tags
+    for name in (name for name, _ in tags if name.lower().startswith(OURS)):
+        yield Mistake("purchase.tags", f'"{name}" begins with {OURS}, by which the broker knows what it bought')
+    for settings in config.providers:
+        yield from (Mistake("purchase.tags", sentence) for sentence in refused(name_of(settings), tags))

@@ -1,12 +1,12 @@
 """Reads raw tables by their section; collects every mistake and the origin of every value."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from broker.config.schema import Key, Required, Section
 from broker.config.types import Origin, Setting
 from broker.config.values import Wrong, nearest
+from broker.config.writing import plain, toml
 
 
 class Override(tuple[Any, Origin, str]):
@@ -75,7 +75,7 @@ class Reader:
             self.problem(typed, str(wrong))
             self.unread.append(path)
             return _fallback(key)
-        self.settings.append(Setting(path, written(value), origin))
+        self._note(key, path, value, origin)
         return value
 
     def _absent(self, key: Key, path: str) -> Any:
@@ -83,28 +83,11 @@ class Reader:
             self.problem(path, f"is missing ({key.meaning})")
             self.unread.append(path)
         else:
-            self.settings.append(Setting(path, written(key.default), Origin.DEFAULT))
+            self._note(key, path, key.default, Origin.DEFAULT)
         return _fallback(key)
 
-
-def written(value: Any) -> str:
-    """A value as a person would write it; "" for none."""
-    if value is None or value == ():
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, timedelta):
-        return _duration(int(value.total_seconds()))
-    if isinstance(value, tuple):
-        return ", ".join("=".join(map(str, item)) if isinstance(item, tuple) else str(item) for item in value)
-    return str(value)
-
-
-def _duration(seconds: int) -> str:
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= length and seconds % length == 0 and (unit != "d" or seconds > length):
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"
+    def _note(self, key: Key, path: str, value: Any, origin: Origin) -> None:
+        self.settings.append(Setting(path, plain(value, key.parse), origin, toml(value, key.parse)))
 
 
 def _fallback(key: Key) -> Any:

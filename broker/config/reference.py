@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 
 from broker.config import values
-from broker.config.reader import written
 from broker.config.schema import FLAGS, OVERRIDES, TOP, Key, Required, Section
 from broker.config.values import Parser
+from broker.config.writing import toml
 
 _INTRO = """\
 # Configuration
@@ -68,7 +68,7 @@ def _kind(parser: Parser) -> str:
 def _default(key: Key) -> str:
     if isinstance(key.default, Required):
         return "**required**"
-    shown = f"{key.default // 2**20}MiB" if key.parse is values.size else written(key.default)
+    shown = toml(key.default, key.parse)
     return f"`{shown}`" if shown else ""
 
 

@@ -21,11 +21,12 @@ class Origin(StrEnum):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One key as it holds, for `check -v`: `value` is as a person would write it."""
+    """One key as it holds, for `check -v`: `value` is for the eye, `toml` is what the file may say; "" for none."""
 
     key: str
     value: str
     origin: Origin
+    toml: str = ""
 
 
 class QueueSource(msgspec.Struct, frozen=True, kw_only=True):

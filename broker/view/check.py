@@ -17,7 +17,7 @@ def check_text(findings: Sequence[Finding], settings: Sequence[Setting], *, pain
     marks = [paint(each.level.value.ljust(_WIDEST), _COLOURS[each.level]) for each in findings]
     blocks = ["\n".join(f"{mark}  {line}" for mark, line in zip(marks, lines, strict=True)), _summary(findings)]
     if settings:
-        rows = [[each.key, each.value, each.origin.value] for each in settings]
+        rows = [[each.key, each.toml, each.origin.value] for each in settings]
         blocks.append(table(["setting", "value", "from"], rows))
     return "\n\n".join(blocks)
 
