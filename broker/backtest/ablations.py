@@ -8,7 +8,7 @@ from broker.backtest.hourly import Setting
 from broker.backtest.policies import Policy, of
 from broker.backtest.protocols import Case, Knobs, case_of, run_moving
 from broker.backtest.trace import Trace
-from broker.sia.columns import CREDIT, ENTITLEMENT, GUARD, ORDER, RESTART, RESTORE
+from broker.sia.columns import CREDIT, ENTITLEMENT, GUARD, HOME, ORDER, RESTART, RESTORE
 
 RULES_OFF = {
     "no shadow guard": GUARD,
@@ -17,6 +17,7 @@ RULES_OFF = {
     "restore is lost service": RESTORE,
     "no restart while draining": RESTART,
     "resizes without credit": CREDIT,
+    "no going home": HOME,
 }
 
 ABLATIONS = {
@@ -27,6 +28,7 @@ ABLATIONS = {
     "restore is lost service": "a stopped job never counts a restore as service",
     "no restart while draining": "a job that becomes owed while it drains waits for the end of the drain",
     "resizes without credit": "owed jobs are resized whether or not they are ahead (needs --elastic)",
+    "no going home": "an owed job stays where it runs, though that is another's home (needs --gpus-per-node)",
     "no preemption limit": "jobs are lent to however often they were called back",
     "claims covered only": "no capacity is held for early starts",
     "loans in order of submit": "loans are not ranked by predicted rest",
@@ -38,7 +40,15 @@ ABLATIONS = {
     "adversarial bursts": "every tenant wants all that it is promised once a week at 4 at night, for half an hour",
 }
 _LENT_TO = 0.05
+_LENT_TO_FIRMLY = "a fifth unstoppable but lent to"
 _WEEK_S, _FOUR_S, _BURST_S = 7 * 86_400.0, 4 * 3_600.0, 1_800.0
+
+
+def that_apply(setting: Setting) -> tuple[str, ...]:
+    """Those of which the part is there: some need elastic jobs, some nodes, some that there are none."""
+    idle = set() if setting.elastic > 1 else {"resizes without credit"}
+    idle |= {_LENT_TO_FIRMLY} if setting.node_gpus else {"no going home"}
+    return tuple(name for name in ABLATIONS if name not in idle)
 
 
 def ablate(case: Case, name: str, setting: Setting, knobs: Knobs) -> Policy:
@@ -53,7 +63,7 @@ def _changed(name: str, setting: Setting, knobs: Knobs) -> tuple[Setting, Knobs]
     if name in RULES_OFF:
         return _with(setting, off=frozenset({RULES_OFF[name]})), knobs
     if name.startswith("a fifth unstoppable"):
-        share = _LENT_TO if name.endswith("lent to") else 0.0
+        share = _LENT_TO if name == _LENT_TO_FIRMLY else 0.0
         return replace(_with(setting, firm_share=share), unstoppable=0.2), knobs
     if name == "no hold-back":
         return replace(setting, hold_share=0.0), replace(knobs, learned_hold=False)
@@ -82,7 +92,7 @@ def _with(setting: Setting, **changes: object) -> Setting:
 def _with_bursts(case: Case, setting: Setting, knobs: Knobs) -> Policy:
     """Judged on the trace's own jobs beside static shares that meet the same bursts."""
     trace, own = with_bursts(case)
-    burst = case_of(trace, case.entitlements)
+    burst = case_of(trace, case.entitlements, node_gpus=case.node_gpus, rest_s=setting.rules.reclaim_s)
     outcome = run_moving(burst, setting, knobs)
     judged = replace(burst, trace=trace.pick(own), static_end=burst.static_end[own]).judge_ends(outcome.end[own])
     cost = burst.cost(outcome)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from broker.backtest.fifo import static_starts
-from broker.backtest.trace import Floats, Ints, Trace
+from broker.backtest.protocols import Case
+from broker.backtest.trace import Floats, Trace
 
 HOUR_S = 3600.0
 
@@ -38,9 +38,10 @@ class StaticUse:
         return sum(tenant.lendable for tenant in self.tenants) / idle if idle else 0.0
 
 
-def analyse(trace: Trace, entitlements: Ints) -> StaticUse:
+def analyse(case: Case) -> StaticUse:
     """Under STATIC. In each hour, idle GPUs are lent to others' waiting jobs, each tenant's in proportion."""
-    start = static_starts(trace, entitlements)
+    trace, entitlements = case.trace, case.entitlements
+    start = case.static_end - trace.duration_s
     served = np.isfinite(start)
     end = np.where(served, start + trace.duration_s, trace.submit_s)
     first, last = float(trace.submit_s[0]), float(trace.submit_s[-1])

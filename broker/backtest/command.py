@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from broker.backtest import policies
-from broker.backtest.ablations import ABLATIONS, ablate
+from broker.backtest.ablations import ABLATIONS, ablate, that_apply
 from broker.backtest.entitlements import from_concurrency
 from broker.backtest.frontier import Point, frontier
 from broker.backtest.hourly import Setting
+from broker.backtest.placed import whole_nodes
 from broker.backtest.policies import Policy, Task, carry_out
-from broker.backtest.protocols import Case, Knobs, case_of, run_fixed
+from broker.backtest.protocols import Case, Knobs, case_of, on_nodes, run_fixed
 from broker.backtest.readers import from_jobs, read_trace
 from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Trace
 from broker.errors import InputError, UsageError
 from broker.model.job import Job
+from broker.sia.placement import checked_size
 from broker.sia.state import Rules
 
 _SEED = "sia, seed "
@@ -27,7 +29,10 @@ _SEED = "sia, seed "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Defaults are the philly-90 protocol. `trace` None: `history`, or a synthetic one from `synthetic_seed`."""
+    """Defaults are the philly-90 protocol. `trace` None: `history`, or a synthetic one from `synthetic_seed`.
+
+    `node_gpus` 0: slots are pooled.
+    """
 
     trace: Path | None = None
     history: tuple[Job, ...] = ()
@@ -41,6 +46,7 @@ class Options:
     failure: float = 0.0
     elastic: int = 1
     unstoppable: float = 0.0
+    node_gpus: int = 0
     firm_share: float = 0.0
     fixed_capacity: bool = False
     ablations: bool = False
@@ -65,6 +71,7 @@ class Backtest:
         return {
             "source": self.source,
             "jobs": len(self.case.trace),
+            "gpus_per_node": self.case.node_gpus or None,
             "entitlements": dict(zip(self.case.trace.tenants, self.case.entitlements.tolist(), strict=True)),
             "notes": self.notes,
             "recorded_mean_wait_s": self.recorded_wait_s,
@@ -91,13 +98,15 @@ def parse_entitlements(given: Sequence[str]) -> dict[str, int]:
 def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> Backtest:
     """Run every policy; `tell` is called with the name of each as it begins."""
     trace, source = _trace(options)
-    case = case_of(trace, _entitlements(trace, options))
+    case = _case(trace, options)
+    trace = case.trace
     setting = Setting(
         rules=Rules(reclaim_s=options.reclaim_s, restore_s=options.restore_s, firm_share=options.firm_share),
         lead_s=options.lead_s,
         failure=options.failure,
         elastic=options.elastic,
         unstoppable=options.unstoppable,
+        node_gpus=options.node_gpus,
     )
     wait = trace.wait_s[np.isfinite(trace.wait_s)]
     static_wait = case.static_end - trace.duration_s - trace.submit_s
@@ -118,6 +127,16 @@ def _trace(options: Options) -> tuple[Trace, str]:
     if options.trace is None:
         return synthesise(options.synthetic_seed), f"synthetic, seed {options.synthetic_seed}"
     return read_trace(options.trace, options.format), str(options.trace)
+
+
+def _case(trace: Trace, options: Options) -> Case:
+    case = case_of(trace, _entitlements(trace, options))
+    if not options.node_gpus:
+        return case
+    if options.firm_share > 0:
+        raise UsageError("on nodes nothing is lent that cannot be called back", next_step="Leave out --firm-misses")
+    whole_nodes(options.entitlements, checked_size(options.node_gpus))
+    return on_nodes(case, options.node_gpus, options.reclaim_s)
 
 
 def _entitlements(trace: Trace, options: Options) -> Any:
@@ -150,22 +169,25 @@ def _policies(case: Case, setting: Setting, options: Options, tell: Callable[[st
 
 def _independent(case: Case, setting: Setting, options: Options) -> dict[str, Task]:
     """Those that need no other's outcome."""
-    tasks: dict[str, Task] = {
-        "static": partial(policies.static, case),
-        "static_easy": partial(policies.static_easy, case),
+    tasks: dict[str, Task] = {"static": partial(policies.static, case)}
+    if not setting.node_gpus:
+        tasks["static_easy"] = partial(policies.static_easy, case)
+    tasks |= {
         "sia": partial(_sia, case, setting, options),
         "naive_fifo": partial(policies.naive_fifo, case),
         "naive_sjf": partial(policies.naive_sjf, case),
     }
+    if setting.node_gpus:
+        tasks["sia_pooled"] = partial(_sia, case, replace(setting, node_gpus=0), options)
     tasks |= {f"{_SEED}{k}": partial(_sia, case, replace(setting, seed=k), options) for k in range(1, options.seeds)}
     if not options.fixed_capacity:
         tasks |= {
             "sia_oracle_durations": partial(policies.sia_oracle_durations, case, setting, options.knobs),
             "sia_oracle": partial(policies.sia_oracle, case, setting, options.knobs),
-            "clairvoyant": partial(policies.clairvoyant, case),
         }
-    elastic_only = {"resizes without credit"} if setting.elastic == 1 else set()
-    for name in (name for name in ABLATIONS if options.ablations and name not in elastic_only):
+    if not options.fixed_capacity and not setting.node_gpus:
+        tasks["clairvoyant"] = partial(policies.clairvoyant, case)
+    for name in that_apply(setting) if options.ablations else ():
         tasks[key_of(name)] = partial(ablate, case, name, setting, options.knobs)
     return tasks
 

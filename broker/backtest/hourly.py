@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from broker.backtest.naive import NaivePool, NaiveState, naive_until
-from broker.backtest.replay import Course, Position, World, replay_until
+from broker.backtest.playing import Playing, placed_naive, placed_sia, pooled_naive, pooled_sia
 from broker.backtest.trace import Floats, Ints, Trace
-from broker.sia.columns import NEVER, Job, State
-from broker.sia.compiling import compiled, filled, to_arrays
-from broker.sia.heap import Node
-from broker.sia.state import Rules, new_state, whole_state
+from broker.sia.columns import NEVER, State
+from broker.sia.state import Rules
 
 HOUR_S = 3600.0
 
@@ -42,7 +39,7 @@ class CapacityRule(Protocol):
 class Setting:
     """How the pool behaves. Elastic jobs run on up to `elastic` times their GPUs at speed ratio ** `speed_power`.
 
-    A share `unstoppable` of all jobs, chosen at random, cannot be called back.
+    A share `unstoppable` of all jobs, chosen at random, cannot be called back. `node_gpus` 0: slots are pooled.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -52,7 +49,12 @@ class Setting:
     elastic: int = 1
     speed_power: float = 0.8
     unstoppable: float = 0.0
+    node_gpus: int = 0
     seed: int = 0
+
+    def whole(self, gpus: int) -> int:
+        """GPUs, rounded up to what can be held."""
+        return -(-gpus // self.node_gpus) * self.node_gpus if self.node_gpus else gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,71 +92,27 @@ def replay_sia(
     quick_s: Floats | None = None,
 ) -> Outcome:
     """`rule` None: capacity is constant. `advise` may set forecasts and the hold-back each hour."""
-    state, world = prepare(trace, entitlements, capacity, setting, typical_s, quick_s)
-    play = _Play(replay_until, state, world, setting, rule, advise)
+    of = placed_sia if setting.node_gpus else pooled_sia
+    playing = of(trace, entitlements, capacity, setting, typical_s, quick_s)
+    play = _Play(playing, setting, rule, advise)
     play.run(float(trace.submit_s[0]), float(trace.submit_s[-1]))
     return play.outcome()
 
 
 def replay_naive(trace: Trace, capacity: int, setting: Setting, rule: CapacityRule | None = None) -> Outcome:
-    """One blocking queue; `setting` gives the lead time, failures and seed."""
-    state = to_arrays(NaiveState([NaivePool(capacity=capacity, goal=capacity)], trace.gpus.tolist()))
-    play = _Play(naive_until, state, _world(trace), setting, rule, None)
+    """One blocking queue; `setting` gives the lead time, failures, nodes and seed."""
+    playing = placed_naive(trace, capacity, setting.node_gpus) if setting.node_gpus else pooled_naive(trace, capacity)
+    play = _Play(playing, setting, rule, None)
     play.run(float(trace.submit_s[0]), float(trace.submit_s[-1]))
     return play.outcome()
 
 
-def prepare(
-    trace: Trace,
-    entitlements: Ints,
-    capacity: int,
-    setting: Setting,
-    typical_s: Floats | None = None,
-    quick_s: Floats | None = None,
-) -> tuple[State, World]:
-    """Arrays for the compiled replay. Without forecasts, jobs rank by what they have done, and all may be quick."""
-    rules = setting.rules
-    job = Job(speed_power=setting.speed_power, reclaim_s=rules.reclaim_s, restore_s=rules.restore_s)
-    jobs = filled(job, len(trace))
-    jobs["tenant"], jobs["gpus"], jobs["most"] = trace.tenant, trace.gpus, trace.gpus * setting.elastic
-    jobs["typical_s"] = 1000.0 if typical_s is None else typical_s
-    jobs["quick_s"] = 10.0 if quick_s is None else quick_s
-    if setting.unstoppable > 0:
-        jobs["firm"] = np.random.default_rng((setting.seed, 1)).random(len(trace)) < setting.unstoppable
-        jobs["lendable"] = 1 - jobs["firm"]
-        jobs["most"] = np.where(jobs["firm"] > 0, jobs["gpus"], jobs["most"])
-    empty = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=rules)
-    return whole_state(empty, jobs), _world(trace)
-
-
-def _world(trace: Trace) -> Any:
-    hours = int((trace.submit_s[-1] - trace.submit_s[0]) // HOUR_S) + 4
-    plan = filled(Course(), len(trace))
-    plan["submit"], plan["duration"] = trace.submit_s, trace.duration_s
-    return World(
-        plan=plan,
-        finish=filled(Node(), len(trace)),
-        capacity_at=np.zeros(hours),  # type: ignore[arg-type]
-        capacity=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
-        raises=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
-        position=filled(Position(), 1),
-    )
-
-
 class _Play:
-    """One replay: the compiled kernel between decisions, Python at them."""
+    """One replay: the rules between decisions, capacity and forecasts at them."""
 
-    def __init__(
-        self,
-        kernel: Callable[[Any, Any, float], float],
-        state: Any,
-        world: Any,
-        setting: Setting,
-        rule: CapacityRule | None,
-        advise: Advise | None,
-    ) -> None:
-        self.kernel = compiled(kernel)
-        self.state, self.world, self.setting, self.rule, self.advise = state, world, setting, rule, advise
+    def __init__(self, playing: Playing, setting: Setting, rule: CapacityRule | None, advise: Advise | None) -> None:
+        self.state, self.world, self.until = playing
+        self.setting, self.rule, self.advise = setting, rule, advise
         self.chance = np.random.default_rng(setting.seed)
         self.curve: list[tuple[float, float]] = []
         self.until_last = (0.0, 0.0)
@@ -166,10 +124,10 @@ class _Play:
         at = np.ceil(first_s / HOUR_S) * HOUR_S
         following = first_s
         while following < NEVER and (self.rule is not None or self.advise is not None) and at <= last_s:
-            following = self.kernel(self.state, self.world, at)
+            following = self.until(at)
             self._decide(float(at))
             at += HOUR_S
-        self.kernel(self.state, self.world, last_s)
+        self.until(last_s)
         idle_s = last_s - pool["now"]
         self.until_last = (
             float(pool["held_s"] + idle_s * pool["capacity"]),
@@ -179,12 +137,12 @@ class _Play:
 
     def _drain(self, at: float) -> None:
         """After the last submit decisions go on, so that what remains is served as before."""
-        following = self.kernel(self.state, self.world, at)
+        following = self.until(at)
         while following < NEVER and self.rule is not None:
             self._decide(float(at))
             at = max(at + HOUR_S, np.floor(following / HOUR_S) * HOUR_S)
-            following = self.kernel(self.state, self.world, at)
-        self.kernel(self.state, self.world, NEVER)
+            following = self.until(at)
+        self.until(NEVER)
 
     def _decide(self, at: float) -> None:
         pool = self.state.pool[0]
@@ -204,7 +162,7 @@ class _Play:
         if self.advise is not None:
             self.advise(self.state, hour)
         if self.rule is not None:
-            self._order(at, self.rule.goal(hour), hour.capacity)
+            self._order(at, self.setting.whole(self.rule.goal(hour)), hour.capacity)
 
     def _order(self, at: float, goal: int, holds: int) -> None:
         if self.advise is None:

@@ -52,8 +52,8 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _title(found: Backtest) -> str:
     case = found.case
     return (
-        f"{found.source}: {len(case.trace)} jobs, {len(case.trace.tenants)} tenants, {case.total} GPUs promised, "
-        f"{case.span_s / 86_400:.1f} days"
+        f"{found.source}: {len(case.trace)} jobs, {len(case.trace.tenants)} tenants, {case.total} GPUs promised"
+        f"{f' on nodes of {case.node_gpus}' if case.node_gpus else ''}, {case.span_s / 86_400:.1f} days"
     )
 
 

@@ -13,6 +13,8 @@ from broker.backtest.easy import static_easy_starts
 from broker.backtest.fifo import pooled_starts, queue_starts
 from broker.backtest.hourly import HOUR_S, Outcome, Setting, replay_sia
 from broker.backtest.metrics import Comparison
+from broker.backtest.placed import placed_pooled_starts
+from broker.backtest.playing import placed_ranked_ends
 from broker.backtest.predicted import class_medians
 from broker.backtest.protocols import (
     Case,
@@ -103,12 +105,19 @@ def static_easy(case: Case) -> Policy:
 
 
 def naive_fifo(case: Case) -> Policy:
-    return of_end(case, pooled_starts(case.trace, case.total) + case.trace.duration_s)
+    """On nodes where STATIC is."""
+    if case.node_gpus:
+        starts = placed_pooled_starts(case.trace, case.total, case.node_gpus)
+    else:
+        starts = pooled_starts(case.trace, case.total)
+    return of_end(case, starts + case.trace.duration_s)
 
 
 def naive_sjf(case: Case) -> Policy:
     """One blocking queue, shortest predicted first, by the medians of what had ended."""
     rank = class_medians(case.trace, case.static_end)
+    if case.node_gpus:
+        return of_end(case, placed_ranked_ends(case.trace, case.total, case.node_gpus, rank))
     return of_end(case, queue_starts(case.trace, case.total, rank, skip=False) + case.trace.duration_s)
 
 

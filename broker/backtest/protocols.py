@@ -12,6 +12,7 @@ from broker.backtest.fifo import static_starts
 from broker.backtest.hourly import HOUR_S, Advise, CapacityRule, Outcome, Setting, replay_naive, replay_sia
 from broker.backtest.insurance import MinimumTerm
 from broker.backtest.metrics import Comparison, compare
+from broker.backtest.placed import in_cells, in_nodes, placed_static_starts
 from broker.backtest.predicted import wrong_by
 from broker.backtest.trace import DAY_S, Floats, Ints, Trace
 from broker.errors import InputError, UsageError
@@ -59,11 +60,12 @@ def knobs_of(forecast: str, durations: str = "none", **given: float | None) -> K
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A trace with what its tenants are promised, and their schedule under it."""
+    """A trace with what its tenants are promised, and their schedule under it; on nodes, unless `node_gpus` is 0."""
 
     trace: Trace
     entitlements: Ints
     static_end: Floats
+    node_gpus: int = 0
 
     @property
     def total(self) -> int:
@@ -92,15 +94,28 @@ class Case:
         return one, two
 
 
-def case_of(trace: Trace, entitlements: Ints) -> Case:
-    """Raises InputError where cost cannot be told: it is taken from first to last submit."""
+def case_of(trace: Trace, entitlements: Ints, *, node_gpus: int = 0, rest_s: float = 0.0) -> Case:
+    """On nodes, a cell that nobody used for `rest_s` goes first; the allocator takes its longest reclaim time.
+
+    Raises InputError where cost cannot be told: it is taken from first to last submit.
+    """
     if trace.submit_s[0] == trace.submit_s[-1]:
         raise InputError(
             "no time passes between the first submit and the last: there is no span to replay",
             next_step="Give a trace of at least a few hours, better of weeks",
         )
-    ends = static_starts(trace, entitlements) + trace.duration_s
-    return Case(trace=trace, entitlements=entitlements, static_end=ends)
+    if node_gpus:
+        starts = placed_static_starts(trace, entitlements, node_gpus, rest_s)
+    else:
+        starts = static_starts(trace, entitlements)
+    ends = starts + trace.duration_s
+    return Case(trace=trace, entitlements=entitlements, static_end=ends, node_gpus=node_gpus)
+
+
+def on_nodes(case: Case, node_gpus: int, rest_s: float) -> Case:
+    """The same jobs and promises, both in whole cells and nodes."""
+    trace = in_cells(case.trace, node_gpus)
+    return case_of(trace, in_nodes(case.entitlements, node_gpus), node_gpus=node_gpus, rest_s=rest_s)
 
 
 def whole_trace(trace: Trace, quantile: float = 0.90) -> Case:
@@ -196,7 +211,7 @@ def run_naive_on(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
 
 def run_naive_mean(case: Case, setting: Setting, outcome: Outcome) -> Outcome:
     """Pooled FIFO at the mean capacity of another policy."""
-    return replay_naive(case.trace, int(case.cost(outcome) * case.total), setting)
+    return replay_naive(case.trace, setting.whole(int(case.cost(outcome) * case.total)), setting)
 
 
 def covering(case: Case, knobs: Knobs, most: int, seed: int = 0) -> CapacityRule:

@@ -50,6 +50,10 @@ class Conditions:
         float,
         typer.Option("--unstoppable", min=0.0, max=1.0, help="Share of jobs, at random, that cannot be called back."),
     ] = 0.0
+    node_gpus: Annotated[
+        int,
+        typer.Option("--gpus-per-node", min=0, help="Place jobs on nodes of so many, a power of two; 0: any slots do."),
+    ] = 0
     firm_share: Annotated[
         float,
         typer.Option(
@@ -183,7 +187,7 @@ def _answer(common: Common, found: "Backtest", *, analyse: bool, html: Path | No
         return
     common.console.answer(as_text(found))
     if analyse:
-        common.console.answer("\n" + use_as_text(use_of(found.case.trace, found.case.entitlements)))
+        common.console.answer("\n" + use_as_text(use_of(found.case)))
 
 
 def _remembered(common: Common) -> "tuple[Job, ...]":

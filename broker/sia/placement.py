@@ -6,9 +6,10 @@ on how it came to be free: the smallest free cell that is large enough, on the n
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from broker.errors import UsageError
@@ -84,14 +85,17 @@ class Buddy:
         self._list(len(self.used) - 1)
         return len(self.used) - 1
 
-    def find(self, slots: int) -> Cells:
-        """Where a job of so many slots goes; empty if it fits nowhere."""
+    def find(self, slots: int, barred: Sequence[int] = ()) -> Cells:
+        """Where a job of so many slots goes; empty if it fits nowhere. `barred` is 1 for nodes to leave out."""
         if slots > self.size:
-            whole = self.lists[-1][: slots // self.size]
-            return tuple(Cell(node, 0, self.size) for node in whole) if len(whole) == slots // self.size else ()
+            wanted = slots // self.size
+            free = self.lists[-1] if not barred else (node for node in self.lists[-1] if not barred[node])
+            whole = list(islice(free, wanted))
+            return tuple(Cell(node, 0, self.size) for node in whole) if len(whole) == wanted else ()
         for nodes in self.lists[slots.bit_length() - 1 :]:
-            if nodes:
-                return (Cell(nodes[0], self._offset(nodes[0], slots), slots),)
+            for node in nodes:
+                if not (barred and barred[node]):
+                    return (Cell(node, self._offset(node, slots), slots),)
         return ()
 
     def take(self, cells: Iterable[Cell]) -> None:

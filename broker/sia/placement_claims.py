@@ -239,8 +239,8 @@ def claim_whole(s: State, n: Nodes, now: float) -> bool:
     late = [v for v, tenant in enumerate(s.tenants) if tenant.entitled_since < NEVER]
     freed = False
     for v, bound in enumerate(n.floor.bound):
-        for own, node in enumerate(bound):
-            if node != NOBODY and v not in late and not n.floor.guests[v][own] and own >= n.kept(s, v):
+        for own in range(n.kept(s, v), len(bound) if v not in late else 0):
+            if bound[own] != NOBODY and not n.floor.guests[v][own]:
                 n.floor.unbind(v, own)
                 freed = True
     if freed and any(j not in n.floor.pin for j in n.waiting):

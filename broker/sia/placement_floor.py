@@ -59,13 +59,37 @@ class Floor:
         self.held[node], self.closing[node] = 1, 0
         self.show(node)
 
-    def close(self, node: int, closing: int) -> None:
-        self.closing[node] = closing
-        self.show(node)
+    def hold(self, goal: int) -> None:
+        """At least so many slots are held from now on; which nodes beyond them go back is looked at anew."""
+        while self.capacity() < goal:
+            self.add_node()
+        self.close_surplus(goal)
 
-    def remove_node(self, node: int) -> None:
-        self.held[node], self.closing[node] = 0, 1
-        self.show(node)
+    def close_surplus(self, goal: int) -> None:
+        """Nothing is lent on the nodes that go back: those that are nobody's home and have least on them."""
+        surplus = sum(self.held) - goal // self.size
+        going: list[int] = []
+        if surplus > 0:
+            going = sorted(self.unbound(), key=lambda node: (self.busy[node].bit_count(), -node))[:surplus]
+        for node, held in enumerate(self.held):
+            if held and self.closing[node] != (node in going):
+                self.closing[node] = int(node in going)
+                self.show(node)
+
+    def give_back(self) -> None:
+        """Nodes that go back and have nothing on them."""
+        for node, held in enumerate(self.held):
+            if held and self.closing[node] and not self.busy[node] and not self.owner[node]:
+                self.held[node] = 0
+                self.show(node)
+
+    def room(self, slots: int) -> Cells:
+        """Where a loan goes: on nodes that are bound to nobody if it fits there, for next homes are on those bound."""
+        return self.loans.find(slots, self.owner) or self.loans.find(slots)
+
+    def capacity(self) -> int:
+        """Slots on the nodes that are held."""
+        return self.size * sum(self.held)
 
     def reserve(self, node: int, mask: int) -> None:
         self.reserved[node] = mask

@@ -43,7 +43,7 @@ def next_loan(s: State, n: Nodes) -> tuple[int, Cells]:
         if root == NOBODY or (best != NOBODY and heap_less(s.queue, best, root)):
             continue
         slots = n.slots(s.jobs[root].gpus)
-        cells = n.floor.loans.find(slots) if slots <= room else ()
+        cells = n.floor.room(slots) if slots <= room else ()
         if cells:
             best, where = root, cells
     return best, where

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from broker.sia.columns import DRAINING, NOBODY, RESIZING, RUNNING, State
+from broker.sia.columns import DRAINING, NEVER, NOBODY, RESIZING, RUNNING, State
 from broker.sia.placement import Cells, slots_of
 from broker.sia.placement_floor import Floor
 from broker.sia.placement_static import Static
@@ -47,8 +47,10 @@ class Nodes:
                 for cell in self.floor.pin.get(j, ()):
                     found[cell.node] = found.get(cell.node, 0) | cell.mask
         for v, bound in enumerate(self.floor.bound):
-            whole = len(bound) if s.tenants[v].entitled_since < float("inf") else self.kept(s, v)
-            found |= {node: (1 << self.size) - 1 for node in bound[:whole] if node != NOBODY}
+            whole = len(bound) if s.tenants[v].entitled_since < NEVER else self.kept(s, v)
+            for node in bound[:whole]:
+                if node != NOBODY:
+                    found[node] = (1 << self.size) - 1
         return found
 
     def free_for_loans(self) -> int:
@@ -56,9 +58,11 @@ class Nodes:
 
     def coming(self, s: State) -> int:
         """Slots that drain and are nobody's claim."""
-        found = 0
-        for j, cells in [*self.floor.place.items(), *self.floor.left.items()]:
-            if s.jobs[j].state == DRAINING or cells is self.floor.left.get(j):
+        if s.pool[0].drains == NOBODY:
+            return 0
+        found = sum(self._unclaimed(cells) for cells in self.floor.left.values())
+        for j, cells in self.floor.place.items():
+            if s.jobs[j].state == DRAINING:
                 found += self._unclaimed(cells)
             elif s.jobs[j].state == RESIZING and s.jobs[j].target < s.jobs[j].held:
                 found += self._unclaimed(cells) - self._unclaimed(self.floor.base[j])

@@ -118,33 +118,23 @@ def finish_drain(s: State, n: Nodes, j: int, now: float) -> None:
 def set_capacity(s: State, n: Nodes, goal: int) -> None:
     """More nodes are there at once; fewer as they fall free and are bound to nobody."""
     s.pool[0].goal = goal // n.size * n.size
-    while sum(n.floor.held) < goal // n.size:
-        n.floor.add_node()
-    s.pool[0].capacity = n.size * sum(n.floor.held)
+    n.floor.hold(s.pool[0].goal)
+    s.pool[0].capacity = n.floor.capacity()
 
 
 def decide(s: State, n: Nodes, now: float) -> None:
     """Grants, reclaims and loans for this instant."""
-    close_nodes(s, n)
+    n.floor.close_surplus(s.pool[0].goal)
     settle(s, n, now)
     while keep_free(s, n, now):
         settle(s, n, now)
-    close_nodes(s, n)
+    n.floor.close_surplus(s.pool[0].goal)
     note_misses(s, n, now)
     lend(s, n, now)
-    give_back(s, n)
+    n.floor.give_back()
+    s.pool[0].capacity = n.floor.capacity()
     measure(s, n)
     s.pool[0].late_at = next_certain(s, n, now)
-
-
-def close_nodes(s: State, n: Nodes) -> None:
-    """Nothing is lent on the nodes that go back: those that are nobody's home and have least on them."""
-    floor = n.floor
-    surplus = sum(floor.held) - s.pool[0].goal // n.size
-    going = sorted(floor.unbound(), key=lambda node: (floor.busy[node].bit_count(), -node))[: max(0, surplus)]
-    for node, held in enumerate(floor.held):
-        if held and floor.closing[node] != (node in going):
-            floor.close(node, int(node in going))
 
 
 def note_misses(s: State, n: Nodes, now: float) -> None:
@@ -154,13 +144,6 @@ def note_misses(s: State, n: Nodes, now: float) -> None:
         if not job.missed and job.state in (QUEUED, DRAINING):
             job.missed = 1 if j in n.floor.pin else PARDONED
             note_sensitive(s, j, now, job.missed)
-
-
-def give_back(s: State, n: Nodes) -> None:
-    for node in list(n.floor.unbound()):
-        if n.floor.closing[node] and not n.floor.busy[node]:
-            n.floor.remove_node(node)
-    s.pool[0].capacity = n.size * sum(n.floor.held)
 
 
 def measure(s: State, n: Nodes) -> None:

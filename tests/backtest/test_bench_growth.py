@@ -7,7 +7,8 @@ import time
 import pytest
 
 from broker.backtest.entitlements import from_concurrency
-from broker.backtest.hourly import Setting, prepare
+from broker.backtest.hourly import Setting
+from broker.backtest.playing import prepare
 from broker.backtest.replay import replay_until
 from broker.backtest.synthetic import Recipe, synthesise
 from broker.sia.columns import NEVER

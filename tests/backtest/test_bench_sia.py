@@ -9,7 +9,8 @@ import pytest
 
 from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.fifo import pooled_starts, static_starts
-from broker.backtest.hourly import Outcome, Setting, prepare, replay_sia
+from broker.backtest.hourly import Outcome, Setting, replay_sia
+from broker.backtest.playing import prepare
 from broker.backtest.protocols import (
     LEARNED,
     Case,

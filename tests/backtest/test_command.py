@@ -87,7 +87,7 @@ def test_a_policy_that_ends_no_job_is_in_the_table_and_not_in_the_plots(tmp_path
 
 
 def test_use_is_a_table(found: Backtest) -> None:
-    text = use_as_text(analyse(found.case.trace, found.case.entitlements))
+    text = use_as_text(analyse(found.case))
     assert "could be lent" in text
 
 

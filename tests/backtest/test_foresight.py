@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker.backtest.hourly import HOUR_S, Hour, Outcome, Setting, prepare
+from broker.backtest.hourly import HOUR_S, Hour, Outcome, Setting
+from broker.backtest.playing import prepare
 from broker.backtest.protocols import LEARNED, Case, Knobs, case_of, knobs_of, run_moving
 from broker.backtest.running_times import LearnedDurations
 from broker.backtest.synthetic import synthesise

@@ -5,7 +5,7 @@ import pytest
 
 from broker.backtest.analysis import HOUR_S, analyse
 from broker.backtest.fifo import static_starts
-from broker.backtest.protocols import whole_trace
+from broker.backtest.protocols import case_of, whole_trace
 from broker.backtest.synthetic import Recipe, marginals, synthesise
 from tests.backtest.conftest import random_trace
 
@@ -35,7 +35,7 @@ def test_analysis_adds_up(seed: int) -> None:
     trace.submit_s[:] *= 100
     trace.duration_s[:] *= 200
     shares = np.array([8, 9, 12, 30])
-    use = analyse(trace, shares)
+    use = analyse(case_of(trace, shares))
     hours = len(use.used)
     start = static_starts(trace, shares)
     window_end = trace.submit_s[0] + hours * HOUR_S
@@ -51,4 +51,4 @@ def test_analysis_adds_up(seed: int) -> None:
 def test_sharing_pays_on_the_synthetic_trace() -> None:
     """What newcomers see without any file: idle that others waited for."""
     case = whole_trace(synthesise(1, SMALL))
-    assert 0.0 < analyse(case.trace, case.entitlements).lendable_share <= 1.0
+    assert 0.0 < analyse(case).lendable_share <= 1.0

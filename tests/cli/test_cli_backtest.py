@@ -40,6 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Options]]:
         ("--failure 0.25", "failure", 0.25),
         ("--elastic 4", "elastic", 4),
         ("--unstoppable 0.2", "unstoppable", 0.2),
+        ("--gpus-per-node 8", "node_gpus", 8),
         ("--firm-misses 0.05", "firm_share", 0.05),
         ("--fixed", "fixed_capacity", True),
         ("--ablations", "ablations", True),
@@ -82,6 +83,8 @@ def _at(options: Options, field: str) -> object:
         ("--forecast magic", "rolling or learned"),
         ("--durations magic", "none or learned"),
         ("--entitlement nlp", "nlp=64"),
+        ("--gpus-per-node 6 --synthetic 1", "cannot be cut into cells"),
+        ("--gpus-per-node 8 --firm-misses 0.05 --synthetic 1", "Leave out --firm-misses"),
     ],
 )
 def test_what_cannot_be_is_one_line(broker: Broker, flags: str, says: str) -> None:
