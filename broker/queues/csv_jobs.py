@@ -12,14 +12,25 @@ from broker.queues.normal import FIELDS, REQUIRED, field, flat, job
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 
 DELIMITERS = ",;\t|"
+_MODEL = {"gpus": " for their number, and call the model gpu_type"}
 
 
 def suits(head: str) -> str:
     """Why this looks like CSV, "" if it does not."""
-    first_line = head.partition("\n")[0]
-    columns = [field(name) for name in first_line.split(delimiter(first_line))]
-    missing = [name for name in REQUIRED if name not in (column.strip('"') for column in columns)]
+    columns = _head(head)
+    missing = [name for name in REQUIRED if name not in columns]
     return "" if missing else f"its first line names the columns {', '.join(REQUIRED)}"
+
+
+def lacks(head: str) -> list[str]:
+    """The required columns that are missing from what is a table of jobs all the same, by two of its columns."""
+    columns = _head(head)
+    return [name for name in REQUIRED if name not in columns] if len(columns.intersection(FIELDS)) > 1 else []
+
+
+def _head(head: str) -> set[str]:
+    first_line = head.partition("\n")[0]
+    return {field(name.strip().strip('"')) for name in first_line.split(delimiter(first_line))}
 
 
 def delimiter(first_line: str) -> str:
@@ -73,17 +84,18 @@ def _quoted(item: str) -> str:
 
 def _columns(rows: Iterator[list[str]], ended: bool, named: Callable[[str], str], parsed: Parsed) -> list[str]:
     try:
-        columns = [named(name) for name in next(rows)]
+        header = next(rows)
     except (StopIteration, csv.Error):
         raise Unreadable("has no header line; is it CSV?") from None
+    columns = [named(name) for name in header]
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
         raise Unreadable(f"its header lacks {', '.join(missing)}; required are {', '.join(REQUIRED)}")
     if not ended:
         raise Unreadable("ends within its header line: it is cut off, or still being written")
-    twice = sorted({name for name in columns if name and columns.count(name) > 1})
-    if twice:
-        raise Unreadable(f"has two columns for {', '.join(twice)}; keep one")
+    for twice in sorted({name for name in columns if name and columns.count(name) > 1}):
+        those = [given.strip() for given, name in zip(header, columns, strict=True) if name == twice]
+        raise Unreadable(f"has two columns for {twice} ({', '.join(those)}); keep one{_MODEL.get(twice, '')}")
     unknown = [name for name in columns if name not in FIELDS]
     if unknown:
         parsed.note(f"columns not used: {', '.join(unknown[:8])}")

@@ -26,8 +26,9 @@ FIELDS = (
 ALIASES = {
     "job_id": "id", "jobid": "id", "account": "tenant", "namespace": "tenant", "vc": "tenant", "project": "tenant",
     "gpus_total": "gpus", "gpu_num": "gpus", "num_gpus": "gpus", "gpu": "gpus", "gpu_model": "gpu_type",
-    "submit_time": "submit", "submitted_time": "submit", "submitted": "submit", "start_time": "start",
-    "end_time": "end", "eligible_time": "eligible", "status": "state", "partition": "queue", "node_num": "nodes",
+    "submit_time": "submit", "submitted_time": "submit", "submitted": "submit", "submitted_at": "submit",
+    "created_at": "submit", "start_time": "start", "started_at": "start", "end_time": "end", "ended_at": "end",
+    "finished_at": "end", "eligible_time": "eligible", "status": "state", "partition": "queue", "node_num": "nodes",
     "num_nodes": "nodes",
 }  # fmt: skip
 _SPREADSHEET = re.compile(r"\d+(?:[.,]\d+)?e\+?\d+", re.IGNORECASE)

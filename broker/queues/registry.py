@@ -73,4 +73,7 @@ def detect(text: str) -> Detected:
     first_line = head.partition("\n")[0]
     if first_line.startswith("{"):
         raise Unreadable("is JSON, but not whole or not of a queue that is known: cut off? Set format if it is whole")
+    if lacking := csv_jobs.lacks(head):
+        columns = ", ".join(lacking)
+        raise Unreadable(f'is a table of jobs, but has no column {columns}; it begins with "{first_line[:60]}"')
     raise Unreadable(f'is in no format that is known; it begins with "{first_line[:60]}"; set format')

@@ -106,7 +106,8 @@ def test_rows_are_accounted_for_by_reason() -> None:
     [
         ("id,submit,gpus", "ends within its header"),
         ("id,submit\n", "lacks gpus"),
-        ("id,submit,gpus,job_id\n", "two columns for id"),
+        ("id,submit,gpus,job_id\n", r"two columns for id \(id, job_id\); keep one$"),
+        ("id,submit,gpus,gpu\n", r"two columns for gpus \(gpus, gpu\); keep one for their number, and call the model"),
     ],
 )
 def test_a_table_without_a_whole_header_is_refused(text: str, why: str) -> None:

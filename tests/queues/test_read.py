@@ -79,6 +79,7 @@ def test_encodings_that_can_be_read(tmp_path: Path, content: bytes | str) -> Non
         (gzip.compress(b"0" * 10**7, mtime=0), "is larger than"),
         ("<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page"),
         ("slurm_load_jobs error: Unable to contact slurm controller\n", "is in no format that is known"),
+        ("user;job_id;submitted_at\n", "is a table of jobs, but has no column gpus; it begins with"),
         ('{"jobs":[],"errors":[{"error_number":9000}]}', "reports an error"),
         ('{"jobs":[{"job_id":1', "is not whole JSON"),
         ("id,submit,gpus\n7,2026-03-04T08:00:00,8\n", "set timezone"),
