@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from broker.errors import BrokerError, Exit
+from broker.interruption import Interruption
 
 
 class OutOfTimeError(BrokerError):
@@ -14,7 +15,7 @@ class OutOfTimeError(BrokerError):
     exit = Exit.PARTLY_DONE
 
 
-class _TimeIsUp(KeyboardInterrupt):
+class _TimeIsUp(Interruption):
     """Stops the run at the same places as Ctrl-C does."""
 
 
@@ -25,8 +26,8 @@ def at_most(seconds: float | None) -> Iterator[None]:
         yield
         return
 
-    def up(_number: int, _frame: FrameType | None) -> None:
-        raise _TimeIsUp
+    def up(number: int, _frame: FrameType | None) -> None:
+        raise _TimeIsUp(number)
 
     before = signal.signal(signal.SIGALRM, up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
