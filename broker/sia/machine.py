@@ -341,4 +341,7 @@ class Machine:
 
 def _record(kind: type, row: dict[str, Any]) -> Any:
     """JSON has no infinity: null stands for NEVER."""
-    return kind(**{name: NEVER if value is None else value for name, value in row.items()})
+    if None in row.values():
+        for name in [name for name, value in row.items() if value is None]:
+            row[name] = NEVER
+    return kind(**row)
