@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from broker.errors import StateError, UsageError
-from broker.sia.claims import start_owed
 from broker.sia.columns import (
     AFRESH,
     CANCELLED,
@@ -32,15 +31,16 @@ from broker.sia.columns import (
     State,
     Tenant,
 )
-from broker.sia.firm import WELL
+from broker.sia.ground import Ground, Placed, Pooled
 from broker.sia.heap import Node
-from broker.sia.lending import start_early
-from broker.sia.lists import queue_leave
-from broker.sia.shadow import lag_of, note_lag, service_of
+from broker.sia.placement import Cells, checked_size
+from broker.sia.placement_state import Nodes
+from broker.sia.shadow import lag_of, service_of
 from broker.sia.state import Rules, add_job, horizons, new_state
-from broker.sia.step import begin, cancel, decide, end, finish_drains, next_wake, set_capacity, submit
+from broker.sia.step import begin, next_wake
 
 FORMAT = 1
+FORMAT_ON_NODES = 2
 
 
 class Kind(StrEnum):
@@ -83,6 +83,7 @@ class Decision:
     gpus: int
     lag_s: float  # how far the job is behind its static schedule; negative: ahead
     reason: str
+    cells: Cells = ()  # where it runs or drains; empty where slots are pooled
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,15 +113,22 @@ class Machine:
     known: dict[str, int] = field(default_factory=dict)
     classes: dict[int, int] = field(default_factory=dict)
     clock_repairs: int = 0
+    ground: Ground = field(default_factory=Pooled)
 
     @classmethod
-    def new(cls, terms: dict[str, Terms], capacity: int, rules: Rules) -> "Machine":
+    def new(cls, terms: dict[str, Terms], capacity: int, rules: Rules, node_gpus: int = 0) -> "Machine":
+        """With `node_gpus`, on nodes of so many GPUs, a power of two; promises are rounded up to whole ones then."""
         if not terms:
             raise UsageError("no tenant", next_step="Give at least one tenant with what it is promised")
         kept = [0 if t.lends is None else max(0, t.entitlement - t.lends) for t in terms.values()]
         shares = [t.entitlement for t in terms.values()]
+        ground: Ground = Pooled()
+        if node_gpus:
+            shares = [-(-share // checked_size(node_gpus)) * node_gpus for share in shares]
+            capacity = capacity // node_gpus * node_gpus
+            ground = Placed(Nodes.new(node_gpus, shares, capacity, rules.reclaim_s))
         state = new_state(entitlements=shares, kept=kept, capacity=capacity, rules=rules)
-        return cls(state, rules, list(terms), [t.borrows for t in terms.values()])
+        return cls(state, rules, list(terms), [t.borrows for t in terms.values()], ground=ground)
 
     # Events
 
@@ -135,21 +143,13 @@ class Machine:
         j = add_job(self.state, self._job(request), self.classes)
         self.known[request.id] = j
         self.jobs.append(request.id)
-        submit(self.state, j, self._at(now))
+        self.ground.submit(self.state, j, self._at(now))
 
     def start(self, now: float, job: str) -> None:
         """The scheduler has started a queued job of its own accord; afterwards `tick` may call it back."""
-        j, at, s = self._index(job), self._at(now), self.state
-        if s.jobs[j].state != QUEUED:
-            return
-        if s.jobs[j].shadow_start < NEVER:
-            start_owed(s, j, at, GRANT)
-            s.pool[0].logged -= 1
-            return
-        queue_leave(s, j)
-        s.jobs[j].firm_loan = WELL  # nobody asked us for the odds
-        start_early(s, j, at)
-        s.pool[0].logged -= 1  # it is not a decision of ours
+        j, at = self._index(job), self._at(now)
+        if self.state.jobs[j].state == QUEUED:
+            self.ground.start(self.state, j, at)
 
     def progress(self, now: float, job: str, service_s: float) -> None:
         """What a running job has really done, where that is known better than by the time it ran."""
@@ -158,21 +158,21 @@ class Machine:
             return
         self.state.jobs[j].service, self.state.jobs[j].since = service_s, at
         if self.state.jobs[j].shadow_start < NEVER:
-            note_lag(self.state, j, at)
+            self.ground.progressed(self.state, j, at)
 
     def end(self, now: float, job: str) -> None:
         j, at = self._index(job), self._at(now)
         if self.state.jobs[j].state < DONE:
-            end(self.state, j, at)
+            self.ground.end(self.state, j, at)
 
     def cancel(self, now: float, job: str) -> None:
         j, at = self._index(job), self._at(now)
         if self.state.jobs[j].state < DONE:
-            cancel(self.state, j, at)
+            self.ground.cancel(self.state, j, at)
 
     def capacity(self, now: float, gpus: int) -> None:
         self._at(now)
-        set_capacity(self.state, gpus)
+        self.ground.set_capacity(self.state, gpus)
 
     def forecast(self, job: str, *, quick_s: float, typical_s: float) -> None:
         """A new forecast of the job's duration; it counts from the job's next turn on."""
@@ -185,8 +185,7 @@ class Machine:
     def tick(self, now: float) -> list[Decision]:
         """All decisions for this instant; call it after the events of the instant, and at `wake` at the latest."""
         at = self._at(now)
-        finish_drains(self.state, at)
-        decide(self.state, at)
+        self.ground.decide(self.state, at)
         log = zip(self.state.log_job, self.state.log_kind, strict=True)
         logged = [entry for entry, _ in zip(log, range(self.state.pool[0].logged), strict=False)]
         self.state.pool[0].logged = 0
@@ -229,8 +228,9 @@ class Machine:
 
     def dumps(self) -> bytes:
         """Everything, as JSON; times that are not known yet become null."""
+        nodes = self.ground.saved()
         document = {
-            "format_version": FORMAT,
+            "format_version": FORMAT if nodes is None else FORMAT_ON_NODES,
             "state": {name: getattr(self.state, name) for name in State._fields},
             "rules": self.rules,
             "tenants": self.tenants,
@@ -238,19 +238,19 @@ class Machine:
             "jobs": self.jobs,
             "classes": sorted(self.classes.items()),
             "clock_repairs": self.clock_repairs,
-        }
+        } | ({} if nodes is None else {"nodes": nodes})
         return msgspec.json.encode(document)
 
     @classmethod
     def loads(cls, text: bytes) -> "Machine":
         try:
             document = msgspec.json.decode(text)
-            if document["format_version"] != FORMAT:
+            if document["format_version"] not in (FORMAT, FORMAT_ON_NODES):
                 raise StateError(
                     f"allocator state of format {document['format_version']}", next_step="Use a newer broker"
                 )
             return cls._restore(document)
-        except (msgspec.DecodeError, KeyError, TypeError) as error:
+        except (msgspec.MsgspecError, KeyError, TypeError) as error:
             raise StateError(f"damaged allocator state: {error}", next_step="Start from the queue again") from error
 
     @classmethod
@@ -272,6 +272,7 @@ class Machine:
             known={name: j for j, name in enumerate(document["jobs"])},
             classes=dict(document["classes"]),
             clock_repairs=document["clock_repairs"],
+            ground=Placed.restore(document["nodes"]) if "nodes" in document else Pooled(),
         )
 
     # Parts
@@ -317,6 +318,7 @@ class Machine:
             gpus=job.held,
             lag_s=self.lag_s(self.jobs[j]),
             reason=self._reason(job, _KINDS[kind], now),
+            cells=self.ground.cells_of(j),
         )
 
     def _reason(self, job: Job, kind: Kind, now: float) -> str:

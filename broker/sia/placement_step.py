@@ -19,8 +19,9 @@ from broker.sia.columns import (
     speed_of,
 )
 from broker.sia.heap import heap_remove
-from broker.sia.lists import enqueue, log, queue_leave
-from broker.sia.placement_claims import done_by, known_until, settle
+from broker.sia.lists import enqueue, log, queue_leave, running_add
+from broker.sia.placement import Cells
+from broker.sia.placement_claims import done_by, known_until, note_standing, settle
 from broker.sia.placement_lending import keep_free, lend
 from broker.sia.placement_state import Nodes
 from broker.sia.placement_static import Waiting
@@ -88,6 +89,18 @@ def leave(s: State, n: Nodes, j: int, state: int) -> None:
     elif slots <= tenant.entitlement:
         tenant.behind -= 1
     n.least.pop(j, None)
+
+
+def start_unasked(s: State, n: Nodes, j: int, cells: Cells, now: float) -> None:
+    """The scheduler has started a queued job there of its own accord. One that is owed is not at home then."""
+    job = s.jobs[j]
+    queue_leave(s, j)
+    n.floor.settle(j, cells)
+    job.state, job.held, job.since, job.started_at = RUNNING, job.gpus, now, now
+    running_add(s, j)
+    if job.shadow_start < NEVER:
+        s.tenants[job.tenant].granted += n.slots(job.gpus)
+        note_standing(s, n, j, now)
 
 
 def finish_drains(s: State, n: Nodes, now: float) -> None:

@@ -7,25 +7,28 @@ from collections.abc import Collection
 import pytest
 
 from broker.errors import StateError, UsageError
-from broker.sia.columns import NEVER, RUNNING
+from broker.sia.columns import NEVER, RUNNING, speed_of
 from broker.sia.machine import Decision, Kind, Machine, Request, Terms
 from broker.sia.state import Rules
 from tests.sia.tiny import Instance, draw, play, static_ends
 
 
-def drive(instance: Instance, cuts: Collection[int] = ()) -> tuple[list[float], list[Decision]]:
+def drive(instance: Instance, cuts: Collection[int] = (), node_gpus: int = 0) -> tuple[list[float], list[Decision]]:
     """Play an instance through the machine by events; at each step in `cuts` save it and go on with the copy."""
     terms = {f"t{v}": Terms(entitlement=share) for v, share in enumerate(instance.entitlements)}
-    machine = Machine.new(terms, instance.capacity[0][1], instance.rules)
+    machine = Machine.new(terms, instance.capacity[0][1], instance.rules, node_gpus)
+    moves = list(instance.capacity[1:])
     ends = [NEVER] * len(instance.jobs)
     decisions: list[Decision] = []
     submitted, step, now = 0, 0, 0.0
     while any(end == NEVER for end in ends):
-        now = _next(machine, instance, ends, submitted)
+        now = min(_next(machine, instance, ends, submitted), moves[0][0] if moves else NEVER)
         for j, end in enumerate(ends):
             if end == NEVER and _end_of(machine, instance, j) == now:
                 machine.end(now, str(j))
                 ends[j] = now
+        while moves and moves[0][0] <= now:
+            machine.capacity(now, moves.pop(0)[1])
         submitted = _submit(machine, instance, submitted, now)
         decisions += machine.tick(now)
         step += 1
@@ -38,7 +41,8 @@ def _end_of(machine: Machine, instance: Instance, j: int) -> float:
     if str(j) not in machine.known or machine.state.jobs[machine.known[str(j)]].state != RUNNING:
         return NEVER
     job = machine.state.jobs[machine.known[str(j)]]
-    return job.since + instance.plan[j].duration - job.service
+    speed = speed_of(job.held, job.gpus, job.speed_power)
+    return job.since + (instance.plan[j].duration - job.service) / speed
 
 
 def _next(machine: Machine, instance: Instance, ends: list[float], submitted: int) -> float:
@@ -57,6 +61,7 @@ def _submit(machine: Machine, instance: Instance, submitted: int, now: float) ->
                 id=str(submitted),
                 tenant=f"t{job.tenant}",
                 gpus=job.gpus,
+                most=job.most,
                 reclaim_s=job.reclaim_s,
                 restore_s=job.restore_s,
                 typical_s=job.typical_s,
