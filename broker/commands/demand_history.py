@@ -12,7 +12,7 @@ from forecasts import accuracy as scoring
 from forecasts.accuracy import Accuracy
 from forecasts.ahead import Setting
 from forecasts.demand import HOUR_S, Jobs, Series, cut, series
-from forecasts.given import Given
+from forecasts.given import SLACK, Given
 from forecasts.history import Submitted
 from forecasts.quantiles import LEVELS, Array
 from forecasts.scores import mean_pinball
@@ -144,11 +144,10 @@ def _one(
 
 
 def _yours(past: Past, pool: str, hour: int, ahead_h: int, given: Given) -> Array:
-    """What the user's file said of that hour, if it was written by then: (1, levels)."""
+    """What the user's file had said by then of the time so many hours later: (1, levels)."""
     made_at = past.origin + timedelta(hours=hour)
-    if given.generated_at > made_at and hour != past.hours:
-        return np.full((1, len(LEVELS)), np.nan)
-    return given.at(pool, made_at + timedelta(hours=ahead_h))[None, :]
+    by = made_at + SLACK if hour == past.hours else made_at
+    return given.at(pool, made_at + timedelta(hours=ahead_h), by)[None, :]
 
 
 def accuracy(past: Past, hours: Sequence[int]) -> tuple[Accuracy, ...]:

@@ -90,7 +90,7 @@ def forecast(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Forecast:
     config = load(path, flags=flags, env=os.environ) if path.exists() or not wish.files else None
     policy = suppose(config.policy if config else Policy(), (), {}, None)
     views = _views(path, config, wish, flags)
-    given, problems = _given(config)
+    given, problems = _given(config, policy)
     with _memory(config, wish) as (memory, lost):
         told = [_forecast(pool, policy, views, given, config, wish, memory) for pool in _pools(policy, wish.pools)]
     lines = (line for view in views for line in view.problems)
@@ -147,15 +147,18 @@ def _pools(policy: Policy, names: Sequence[str]) -> list[Pool]:
     return [pool for pool in policy.pools if not names or pool.name in names]
 
 
-def _given(config: Config | None) -> "tuple[Given | None, tuple[str, ...]]":
+def _given(config: Config | None, policy: Policy) -> "tuple[Given | None, tuple[str, ...]]":
     if config is None or config.forecast is None:
         return None, ()
     from forecasts import given
 
     try:
-        return given.read(config.forecast), ()
+        found = given.read(config.forecast)
     except InputError as error:
         return None, (f"your forecast is not used: {error}",)
+    strange = sorted(set(found.pools) - {pool.name for pool in policy.pools})
+    unknown = (f"{config.forecast} forecasts {', '.join(strange)}: no such pool, not used",) if strange else ()
+    return found, (*found.repairs, *unknown)
 
 
 def _forecast(
@@ -175,7 +178,7 @@ def _forecast(
         nothing = "no job of this pool was ever seen: there is nothing to forecast from"
         return PoolForecast(pool=pool.name, as_of=told, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
     past = history.past(jobs, told)
-    usable, notes = _usable(given, past, config, wish.hours)
+    usable, notes = _usable(given, pool.name, past, config, wish.hours)
     rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable, memory)
     return PoolForecast(
         pool=pool.name,
@@ -208,13 +211,13 @@ def _present(views: Sequence[SourceView]) -> datetime | None:
 
 
 def _usable(
-    given: "Given | None", past: "Past", config: Config | None, hours: int
+    given: "Given | None", pool: str, past: "Past", config: Config | None, hours: int
 ) -> "tuple[Given | None, tuple[str, ...]]":
     if given is None or config is None:
         return None, ()
-    problems = given.problems(past.as_of, config.forecast_max_age, timedelta(hours=hours))
-    too_old = past.as_of - given.generated_at > config.forecast_max_age
-    return None if too_old else given, tuple(f"your {problem}" for problem in problems)
+    problems = given.problems(pool, past.as_of, config.forecast_max_age, timedelta(hours=hours))
+    usable = given.usable(pool, past.as_of, config.forecast_max_age)
+    return given if usable else None, tuple(f"your {problem}" for problem in problems)
 
 
 def _row(past: "Past", hours: int, quantiles: Sequence[tuple[float, int]]) -> Row:

@@ -122,7 +122,13 @@ def test_an_old_short_or_broken_forecast_of_yours_is_reported(broker: Broker, tm
     said = broker(*flags).out
     assert "your forecast is" in said
     assert "not used" in said
-    assert "ends 48 h ahead or earlier" in said
+    mine(tmp_path / "mine.csv", START + timedelta(days=4), 5, 24)
+    assert "your forecast ends 48 h ahead or earlier" in broker(*flags).out
+    rows = ("x", "2026-03-05T06:00:00Z", "2026-03-05T05:00:00Z", "5")
+    (tmp_path / "mine.csv").write_text(f"unique_id,ds,generated_at,q0.5\n{','.join(rows)}\n")
+    ran = broker(*flags)
+    assert "your forecast says nothing of this pool" in ran.out
+    assert "mine.csv forecasts x: no such pool, not used" in ran.out
     (tmp_path / "mine.csv").write_text("unique_id\nh100\n")
     assert "your forecast is not used" in broker(*flags).out
 

@@ -4,6 +4,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from broker.errors import InputError
@@ -17,16 +18,21 @@ AT = datetime(2026, 3, 1, 6, tzinfo=UTC)
 def test_quantiles_of_a_csv_are_read_at_our_levels(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
     file.write_text(f"unique_id,ds,generated_at,q0.1,q0.5,q0.9\nh100,2026-03-01T06:00:00Z,{MADE},8,16,-3\n")
-    found = read(file).at("h100", AT)
+    given = read(file)
+    found = given.at("h100", AT, AT)
     assert found[LEVELS.index(0.9)] == 16.0
     assert found.min() == 0.0
+    assert given.repairs == (
+        f"{file}: 1 row whose quantiles fall as their level rises: put in order",
+        f"{file}: 1 row with GPUs below zero: taken as 0",
+    )
 
 
 def test_sample_paths_of_a_jsonl_become_quantiles(tmp_path: Path) -> None:
     file = tmp_path / "f.jsonl"
     row = f'{{"unique_id":"h100","ds":"2026-03-01T06:00:00Z","generated_at":"{MADE}","sample_0":0,"sample_1":10}}'
     file.write_text(row + "\n")
-    assert read(file).at("h100", AT)[LEVELS.index(0.5)] == 5.0
+    assert read(file).at("h100", AT, AT)[LEVELS.index(0.5)] == 5.0
 
 
 def parquet_file(path: Path, columns: dict[str, object]) -> Path:
@@ -46,10 +52,9 @@ def test_a_parquet_file_says_what_the_csv_does(tmp_path: Path) -> None:
     lines = [f"h100,2026-03-01T06:00:00Z,{MADE},8,16", f"h100,2026-03-01T07:00:00Z,{MADE},1,3"]
     text.write_text("\n".join(["unique_id,ds,generated_at,q0.1,q0.9", *lines]) + "\n")
     same = read(text)
-    assert found.until == same.until
-    assert found.generated_at == same.generated_at
     for at in (AT, AT + timedelta(hours=1)):
-        assert found.at("h100", at).tolist() == same.at("h100", at).tolist()
+        for by in (AT, AT - timedelta(days=1)):
+            assert np.array_equal(found.at("h100", at, by), same.at("h100", at, by), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +87,48 @@ def test_parquet_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "gpu-capacity-broker[parquet]" in (refused.value.next_step or "")
 
 
-def test_an_old_or_short_forecast_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pool", "now", "line"),
+    [
+        ("h100", AT + timedelta(days=3), "forecast is 78 h old, more than 24 h: not used"),
+        ("h100", AT - timedelta(hours=6), "forecast ends 24 h ahead or earlier: silent beyond"),
+        (
+            "h100",
+            AT - timedelta(hours=9),
+            "forecast was made after 2026-02-28 21:00 UTC, the last hour that is known: not used",
+        ),
+        ("l4", AT, "forecast says nothing of this pool"),
+    ],
+)
+def test_a_forecast_that_is_of_no_use_says_so(tmp_path: Path, pool: str, now: datetime, line: str) -> None:
     file = tmp_path / "f.csv"
     file.write_text(f"unique_id,ds,generated_at,q0.5\nh100,2026-03-01T06:00:00Z,{MADE},8\n")
-    lines = read(file).problems(AT + timedelta(days=3), timedelta(days=1), timedelta(hours=24))
-    assert lines == (
-        "forecast is 78 h old, more than 24 h: not used",
-        "forecast of pool h100 ends 24 h ahead or earlier: silent beyond",
+    given = read(file)
+    assert given.problems(pool, now, timedelta(days=1), timedelta(hours=24)) == (line,)
+    assert given.usable(pool, now, timedelta(days=1)) == ("silent beyond" in line)
+
+
+def test_of_an_hour_what_was_said_last_by_then_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    made = [AT - timedelta(hours=hours) for hours in (1, 5, 3)]
+    rows = [f"h100,{AT.isoformat()},{at.isoformat()},{at.hour}" for at in made]
+    file.write_text("\n".join(["unique_id,ds,generated_at,q0.5", *rows]) + "\n")
+    said = [read(file).at("h100", AT, AT - timedelta(hours=hours))[0] for hours in (0, 1, 2, 3, 4, 5)]
+    assert said == [5.0, 5.0, 3.0, 3.0, 1.0, 1.0]
+    assert np.isnan(read(file).at("h100", AT, AT - timedelta(hours=6))).all()
+
+
+def test_rows_that_clash_or_miss_the_hour_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    rows = [f"h100,2026-03-01T06:00:00Z,{MADE},{gpus},x" for gpus in (8, 8, 9)]
+    rows.append(f"h100,2026-03-01T06:30:00Z,{MADE},8,x")
+    file.write_text("\n".join(["unique_id,ds,generated_at,q0.5,quality", *rows]) + "\n")
+    given = read(file)
+    assert given.repairs == (
+        f"{file}: 1 row whose ds is no whole hour: not used",
+        f"{file}: 1 row with other figures for the same pool, hour and generated_at: the last is taken",
     )
+    assert given.at("h100", AT, AT)[0] == 9.0
 
 
 @pytest.mark.parametrize(
