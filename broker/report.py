@@ -6,8 +6,8 @@ microseconds until the very end, so that nothing is lost to rounding.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -15,17 +15,14 @@ from fractions import Fraction
 import msgspec
 
 from broker.model.intent import Intent
-from broker.model.ledger import CountStep, UseStep
+from broker.model.ledger import CountStep
 from broker.model.money import to_micro
-from broker.model.place import Scope
 from broker.model.reservation import Reservation
+from broker.pieces import Held, Ledger, Piece, pieces
 
 NOBODY = "(unassigned)"
 _US = timedelta(microseconds=1)
 _MICRO_USD_US_PER_USD = 1_000_000 * 3_600_000_000
-
-Held = tuple[str, Scope]
-"""A reservation's id and the scope in which that id is unique."""
 
 
 class By(StrEnum):
@@ -93,22 +90,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     use_as_of: datetime | None
 
 
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """What the report is made from: a reservation's count steps in their order; `reservations` are those held now."""
-
-    counts: Sequence[CountStep]
-    uses: Sequence[UseStep]
-    intents: Sequence[Intent]
-    reservations: Sequence[Reservation] = ()
-
-
 def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_hold: timedelta) -> Report:
     """Figures for [since, until), grouped `by`; what is committed follows from `minimum_hold` and the cloud's terms."""
-    pieces = [piece for piece in _pieces(ledger) for piece in _clip(piece, since, until)]
+    found = pieces(ledger, since, until)
     shares = _Shares(ledger.intents, by)
     groups: dict[str, _Sums] = defaultdict(_Sums)
     total = _Sums()
-    for piece in pieces:
+    for piece in found:
         total.add(piece, Fraction(1))
         for name, share in shares.of(piece):
             groups[name].add(piece, share)
@@ -119,7 +107,7 @@ def report(ledger: Ledger, *, since: datetime, until: datetime, by: By, minimum_
         by=by,
         lines=_with_shares([groups[name].line(name) for name in sorted(groups)], known=not total.unpriced),
         total=total.line("total"),
-        static=_static(pieces, _Shares(ledger.intents, By.POOL), until),
+        static=_static(found, _Shares(ledger.intents, By.POOL), until),
         complete=not (total.unpriced or total.committed_unpriced),
         use_as_of=max((step.at for step in ledger.uses if step.at <= until), default=None),
     )
@@ -151,95 +139,6 @@ def _part(some: Decimal, whole: Decimal) -> Decimal:
     return (some / whole).quantize(_TEN_THOUSANDTH) if whole else Decimal(0)
 
 
-class _Piece(msgspec.Struct, frozen=True):
-    """A stretch of time in which all bounds of one reservation stand still. Rates are micro-dollars an hour."""
-
-    held: Held
-    start: datetime
-    end: datetime
-    key: str
-    spent: tuple[int, int]
-    used: tuple[int, int]
-    idle: tuple[int, int]
-    unpriced: int
-
-
-def _pieces(ledger: Ledger) -> Iterator[_Piece]:
-    uses: dict[Held, list[UseStep]] = defaultdict(list)
-    for use in sorted(ledger.uses, key=lambda step: step.at):
-        uses[use.reservation_id, use.scope].append(use)
-    counts: dict[Held, list[CountStep]] = defaultdict(list)
-    for step in ledger.counts:
-        counts[step.reservation_id, step.scope].append(step)
-    for held, steps in counts.items():
-        yield from _pieces_of(held, steps, uses[held])
-
-
-_FOREVER = datetime.max.replace(tzinfo=UTC)
-_ANY_NUMBER = 10**9
-
-
-def _pieces_of(held: Held, steps: list[CountStep], uses: list[UseStep]) -> Iterator[_Piece]:
-    """One piece between any two instants at which a bound can change; the last one never ends."""
-    edges = sorted({edge for step in steps for edge in (step.earliest, step.latest)} | {use.at for use in uses})
-    for start, end in zip(edges, [*edges[1:], _FOREVER], strict=True):
-        possible = list(_possible(steps, start))
-        if any(step.count for step in possible):
-            may_be_none = start < steps[0].latest
-            yield _piece(held, start, end, possible, _seen(uses, start), may_be_none)
-
-
-def _possible(steps: list[CountStep], at: datetime) -> Iterator[CountStep]:
-    """The steps of which one was in force at that instant: begun at the earliest, not surely followed by another."""
-    over: datetime = _FOREVER
-    found = []
-    for step in reversed(steps):
-        if step.earliest <= at < over:
-            found.append(step)
-        over = min(over, step.latest)
-    return reversed(found)
-
-
-def _seen(uses: list[UseStep], at: datetime) -> int | None:
-    seen = [use.used for use in uses if use.at <= at]
-    return seen[-1] if seen else None
-
-
-def _piece(
-    held: Held, start: datetime, end: datetime, possible: list[CountStep], seen: int | None, may_be_none: bool
-) -> _Piece:
-    nothing = [0] if may_be_none else []
-    priced = [(step.count, step.usd_per_hour_micro) for step in possible if step.usd_per_hour_micro is not None]
-    unpriced = [step.count for step in possible if step.usd_per_hour_micro is None]
-    at_least, at_most = (0, _ANY_NUMBER) if seen is None else (seen, seen)
-    return _Piece(
-        held,
-        start,
-        end,
-        next((step.key for step in reversed(possible) if step.key), ""),
-        _span([count * price for count, price in priced] + nothing),
-        (
-            min([min(at_least, count) * price for count, price in priced] + nothing, default=0),
-            max([min(at_most, count) * price for count, price in priced] + nothing, default=0),
-        ),
-        (
-            min([max(0, count - at_most) * price for count, price in priced] + nothing, default=0),
-            max([max(0, count - at_least) * price for count, price in priced] + nothing, default=0),
-        ),
-        max(unpriced, default=0),
-    )
-
-
-def _span(rates: list[int]) -> tuple[int, int]:
-    return (min(rates, default=0), max(rates, default=0))
-
-
-def _clip(piece: _Piece, since: datetime, until: datetime) -> Iterator[_Piece]:
-    start, end = max(piece.start, since), min(piece.end, until)
-    if start < end:
-        yield msgspec.structs.replace(piece, start=start, end=end)
-
-
 class _Shares:
     """Whose money a piece is, by the intent that caused it; a resize without one falls to the first purchase."""
 
@@ -247,7 +146,7 @@ class _Shares:
         self._intents: Mapping[str, Intent] = {intent.key: intent for intent in intents}
         self._by = by
 
-    def of(self, piece: _Piece) -> list[tuple[str, Fraction]]:
+    def of(self, piece: Piece) -> list[tuple[str, Fraction]]:
         return self.of_key(piece.key, piece.held)
 
     def of_key(self, key: str, held: Held) -> list[tuple[str, Fraction]]:
@@ -280,7 +179,7 @@ class _Sums:
         self.unpriced = Fraction(0)
         self.committed_unpriced = 0
 
-    def add(self, piece: _Piece, share: Fraction) -> None:
+    def add(self, piece: Piece, share: Fraction) -> None:
         weight = share * ((piece.end - piece.start) // _US)
         for sums, rates in ((self.spent, piece.spent), (self.used, piece.used), (self.idle, piece.idle)):
             sums[0] += rates[0] * weight
@@ -355,13 +254,13 @@ def _free_from(reservation: Reservation, first: CountStep, minimum_hold: timedel
     return max(held_until, reservation.committed_until) if reservation.committed_until else held_until
 
 
-def _static(pieces: Sequence[_Piece], pools: _Shares, until: datetime) -> Static:
+def _static(found: Sequence[Piece], pools: _Shares, until: datetime) -> Static:
     """A fleet as large as each pool ever was at once, held all the time: what buying ahead for the peak costs."""
-    if not pieces:
+    if not found:
         return Static(cost=Bounds(), hours=Decimal(0))
-    length = (until - min(piece.start for piece in pieces)) // _US
-    by_pool: dict[str, list[_Piece]] = defaultdict(list)
-    for piece in pieces:
+    length = (until - min(piece.start for piece in found)) // _US
+    by_pool: dict[str, list[Piece]] = defaultdict(list)
+    for piece in found:
         by_pool[pools.of(piece)[0][0]].append(piece)
     low = sum(_peak(each, 0) for each in by_pool.values())
     high = sum(_peak(each, 1) for each in by_pool.values())
@@ -371,10 +270,10 @@ def _static(pieces: Sequence[_Piece], pools: _Shares, until: datetime) -> Static
     )
 
 
-def _peak(pieces: Sequence[_Piece], bound: int) -> int:
+def _peak(found: Sequence[Piece], bound: int) -> int:
     """Highest sum of rates at one instant; at equal instants what ends is taken off first."""
-    changes = [(piece.start, piece.spent[bound]) for piece in pieces]
-    changes += [(piece.end, -piece.spent[bound]) for piece in pieces]
+    changes = [(piece.start, piece.spent[bound]) for piece in found]
+    changes += [(piece.end, -piece.spent[bound]) for piece in found]
     rate = highest = 0
     for _, change in sorted(changes):
         rate += change

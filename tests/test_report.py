@@ -12,7 +12,8 @@ from broker.model.ledger import CountStep, UseStep
 from broker.model.place import Place, ProviderName, Scope
 from broker.model.request import ReserveRequest
 from broker.model.reservation import Reservation, ReservationState
-from broker.report import NOBODY, Bounds, By, Ledger, Report, Share, report
+from broker.pieces import Ledger
+from broker.report import NOBODY, Bounds, By, Report, Share, report
 
 START = datetime(2026, 3, 4, tzinfo=UTC)
 SCOPE = Scope(ProviderName.AWS, "main", "us-east-1")

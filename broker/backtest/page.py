@@ -11,12 +11,11 @@ from broker.backtest.command import Backtest, key_of
 from broker.backtest.frontier import Point
 from broker.backtest.policies import Policy
 from broker.backtest.trace import Floats
+from broker.plots import Axis, Line, plot
+from broker.webpage import page
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 320, 60, 40
-_COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad", "#b7791f", "#555555", "#d35f9c")
 _OVER = ("P(>1.05)", "P(>1.1)", "P(>1.5)", "P(>2)")
 _COLUMNS = ("policy", "cost", "latency s", "x static", *_OVER, "latest s", "called back")
-Line = tuple[str, Floats, Floats]
 
 
 def as_text(found: Backtest) -> str:
@@ -105,17 +104,17 @@ def as_html(found: Backtest) -> str:
         latency.append(_beyond(name, seconds[good]))
         slowdown.append(_beyond(name, (seconds / np.where(reference > 0, reference, 1))[good]))
     points = [(n, p.cost_vs_static, p.comparison.p_slowdown_over[1.1]) for n, p in found.policies.items() if p.plotted]
-    risk = [(n, np.array([c]), np.array([max(p, 1e-6)])) for n, c, p in points]
+    risk = [(n, [c], [max(p, 1e-6)]) for n, c, p in points]
+    even, by_tens, ratio = Axis(), Axis(log=True), _lines_of(found.frontier, _ratio)
     parts = [
         f"<pre>{escape(as_text(found))}</pre>",
-        _plot("Share of jobs with a latency above x seconds", latency, log_x=True),
-        _plot("Share of jobs with a slowdown above x", slowdown, log_x=True),
-        _plot("GPUs held, mean of each hour, by day", _capacity(found), log_y=False),
-        _plot("P(slowdown > 1.1) against cost", [*_lines_of(found.frontier, _risk), *risk]),
-        _plot("Times better than static in latency, against cost", _lines_of(found.frontier, _ratio), log_y=False),
+        plot("Share of jobs with a latency above x seconds", latency, by_tens, by_tens),
+        plot("Share of jobs with a slowdown above x", slowdown, by_tens, by_tens),
+        plot("GPUs held, mean of each hour, by day", _capacity(found), even, even),
+        plot("P(slowdown > 1.1) against cost", [*_lines_of(found.frontier, _risk), *risk], even, by_tens),
+        plot("Times better than static in latency, against cost", ratio, even, even),
     ]
-    head = "<meta charset='utf-8'><title>Backtest</title><style>body{font-family:sans-serif;margin:2em}</style>"
-    return f"<!doctype html><html><head>{head}</head><body>{''.join(parts)}</body></html>\n"
+    return page("Backtest", parts)
 
 
 def _risk(policy: Policy) -> float:
@@ -131,16 +130,14 @@ def _lines_of(points: Sequence[Point], figure: Callable[[Policy], float]) -> lis
     if not points:
         return []
     sides = (("SIA at each cost", [p.sia for p in points]), ("adaptive NAIVE at each cost", [p.naive for p in points]))
-    return [
-        (name, np.array([p.cost_vs_static for p in side]), np.array([figure(p) for p in side])) for name, side in sides
-    ]
+    return [(name, [p.cost_vs_static for p in side], [figure(p) for p in side]) for name, side in sides]
 
 
 def _beyond(name: str, values: Floats) -> Line:
     """The share of values above each of 200 of them."""
     ordered = np.sort(np.maximum(values, 1e-3))
     at = np.unique(np.linspace(0, len(ordered) - 1, 200).astype(np.int64))
-    return name, ordered[at], np.maximum(1 - at / len(ordered), 1e-6)
+    return name, ordered[at].tolist(), np.maximum(1 - at / len(ordered), 1e-6).tolist()
 
 
 def _capacity(found: Backtest) -> list[Line]:
@@ -149,51 +146,5 @@ def _capacity(found: Backtest) -> list[Line]:
         if not policy.plotted or policy.outcome is None or len(policy.outcome.curve) < 3:
             continue
         time, held = np.array(policy.outcome.curve).T
-        lines.append((name, time[1:] / 86_400, np.diff(held) / np.diff(time)))
+        lines.append((name, (time[1:] / 86_400).tolist(), (np.diff(held) / np.diff(time)).tolist()))
     return lines
-
-
-def _plot(title: str, lines: Sequence[Line], *, log_x: bool = False, log_y: bool = True) -> str:
-    if not lines:
-        return ""
-    x = _Scale(np.concatenate([line[1] for line in lines]), _LEFT, _WIDTH - 10, log=log_x)
-    y = _Scale(np.concatenate([line[2] for line in lines]), _HEIGHT - _BOTTOM, 10, log=log_y)
-    drawn = [_drawn(line, x(line[1]), y(line[2]), _COLOURS[k % len(_COLOURS)], k) for k, line in enumerate(lines)]
-    ticks = [*_ticks(1, x, log=log_x), *_ticks(2, y, log=log_y)]
-    body = "".join([*ticks, *drawn])
-    size = f"width='{_WIDTH + 220}' height='{_HEIGHT}' role='img' aria-label='{escape(title)}'"
-    return f"<h2>{escape(title)}</h2><svg {size} font-size='11'>{body}</svg>"
-
-
-class _Scale:
-    """Data to pixels."""
-
-    def __init__(self, data: Floats, begin: float, end: float, *, log: bool) -> None:
-        self.log, self.begin, self.end = log, begin, end
-        values = self._of(data)
-        self.low, self.high = float(values.min()), float(values.max())
-
-    def _of(self, data: Floats) -> Floats:
-        return np.asarray(np.log10(np.maximum(data, 1e-9)) if self.log else data, dtype=np.float64)
-
-    def __call__(self, data: Floats) -> Floats:
-        share = (self._of(data) - self.low) / max(self.high - self.low, 1e-12)
-        return np.asarray(self.begin + share * (self.end - self.begin))
-
-
-def _drawn(line: Line, x: Floats, y: Floats, colour: str, row: int) -> str:
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-    mark = f"<circle cx='{x[0]:.1f}' cy='{y[0]:.1f}' r='4' fill='{colour}'/>" if len(x) == 1 else ""
-    name = f"<text x='{_WIDTH + 5}' y='{15 + 14 * row}' fill='{colour}'>{escape(line[0])}</text>"
-    return f"<polyline fill='none' stroke='{colour}' points='{points}'/>{mark}{name}"
-
-
-def _ticks(axis: int, scale: _Scale, *, log: bool) -> list[str]:
-    low, high = scale.low, scale.high
-    at = np.arange(np.ceil(low), np.floor(high) + 1) if log else np.linspace(low, high, 6)
-    values = 10.0**at if log else at
-    texts = []
-    for value, pixel in zip(values, scale(np.asarray(values)), strict=True):
-        place = f"x='{pixel:.0f}' y='{_HEIGHT - 20}'" if axis == 1 else f"x='5' y='{pixel + 4:.0f}'"
-        texts.append(f"<text {place}>{value:.4g}</text>")
-    return texts

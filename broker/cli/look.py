@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -12,6 +12,7 @@ from broker.cli.common import Common, ProcsPerGpu, command
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
+    from broker.commands.standpoint import Standpoint
     from broker.outlook import PlanReport
 
 
@@ -36,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "jobs", ("broker jobs", "squeue --json > q.json && broker jobs q.json"))(_jobs)
     command(app, "offers", ("broker offers --gpu H100", "broker offers --json"))(_offers)
     command(app, "status", ("broker status", "broker status cr-0123456789abcdef0"))(_status)
-    command(app, "report", ("broker report --since 7d --by tenant", "broker report --plan p.json --by pool"))(_report)
+    command(app, "report", ("broker report --since 7d --by tenant", "broker report --html cost.html"))(_report)
 
 
 def _check(common: Common) -> int:
@@ -153,6 +154,9 @@ def _report(
     ] = None,
     by: Annotated[Group, typer.Option("--by", help="What to group by.")] = Group.TENANT,
     how: Annotated[TableFormat, typer.Option("--format", help="How to write it.")] = TableFormat.TABLE,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page: plots, and every grouping.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 where a price is missing.")] = False,
 ) -> int:
     """Money spent, committed, used and idle; with --plan, what a saved plan would do and cost.
@@ -162,29 +166,51 @@ def _report(
 
     if plan is not None and since is not None:
         raise UsageError("--since and --plan do not go together", next_step="A plan is of what is to come")
+    if plan is not None and html is not None:
+        raise UsageError("--html and --plan do not go together", next_step="The page is of what was done")
     written = TableFormat.JSON if common.json else how
-    complete = _spent(common, since or "7d", by, written) if plan is None else _to_come(common, plan, by, written)
+    asked = Asked(since or "7d", by, written, html)
+    complete = _spent(common, asked) if plan is None else _to_come(common, plan, by, written)
     if complete or not strict:
         return 0
     common.console.insist("The figures are not complete: a price is missing.")
     return Exit.PARTLY_DONE
 
 
-def _spent(common: Common, since: str, by: Group, how: TableFormat) -> bool:
+class Asked(NamedTuple):
+    """What is asked of the past, and in which form; `html` is for all groupings."""
+
+    since: str
+    by: Group
+    how: TableFormat
+    html: Path | None
+
+
+def _spent(common: Common, asked: Asked) -> bool:
     """Whether every price was known."""
     from broker.commands import standpoint
     from broker.view import report as view
 
     with standpoint.opened(common.path, flags=common.flags) as point:
-        made = point.report(since=since, by=by.value)
+        made = point.report(since=asked.since, by=asked.by.value)
+        if asked.html is not None:
+            _page(point, asked.since, asked.html)
     render = {
         TableFormat.TABLE: view.report_text,
         TableFormat.JSON: view.report_json,
         TableFormat.CSV: view.report_csv,
         TableFormat.MD: view.report_markdown,
     }
-    common.console.answer(render[how](made))
+    common.console.answer(render[asked.how](made))
     return made.complete
+
+
+def _page(point: "Standpoint", since: str, path: Path) -> None:
+    from broker.view.report import report_html
+    from broker.webpage import save
+
+    reports = [point.report(since=since, by=group.value) for group in Group]
+    save(path, report_html(reports, point.course(since=since)))
 
 
 def _to_come(common: Common, plan: Path, by: Group, how: TableFormat) -> bool:

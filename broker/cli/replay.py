@@ -153,7 +153,10 @@ def _backtest(
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.backtest import command as backtest
     from broker.errors import Exit
+    from broker.webpage import may_be_saved
 
+    if html is not None:
+        may_be_saved(html)
     knobs = holding.knobs()
     options = backtest.Options(
         trace=source.trace,
@@ -174,14 +177,11 @@ def _backtest(
 def _answer(common: Common, found: "Backtest", *, analyse: bool, html: Path | None) -> None:
     from broker.backtest.analysis import analyse as use_of
     from broker.backtest.page import as_html, as_text, use_as_text
-    from broker.errors import UsageError
     from broker.view.document import document
+    from broker.webpage import save
 
     if html is not None:
-        try:
-            html.write_text(as_html(found), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"cannot write {html}: {error.strerror}", next_step="Give another --html") from None
+        save(html, as_html(found))
     if common.json:
         common.console.answer(document("backtest", found.document()))
         return

@@ -17,6 +17,8 @@ from broker.model.reservation import Reservation
 from broker.standing import Held, Known, Standing, standing
 
 if TYPE_CHECKING:
+    from broker.course import Moment
+    from broker.pieces import Ledger
     from broker.report import Report
     from state.entries import Entry
     from state.store import Store
@@ -57,17 +59,28 @@ class Standpoint:
 
     def report(self, *, since: str, by: str) -> "Report":
         """Raises UsageError for a time that cannot be read."""
-        from broker.report import By, Ledger, report
+        from broker.report import By, report
 
         start = moment(since, self._now)
-        ledger = Ledger(
+        hold = self._config.policy.purchase.minimum_hold
+        return report(self._ledger(start), since=start, until=self._now, by=By(by), minimum_hold=hold)
+
+    def course(self, *, since: str) -> "tuple[Moment, ...]":
+        """How the report's figures came about over time."""
+        from broker.course import course
+
+        start = moment(since, self._now)
+        return course(self._ledger(start), start, self._now)
+
+    def _ledger(self, start: datetime) -> "Ledger":
+        from broker.pieces import Ledger
+
+        return Ledger(
             counts=self._store.count_steps(start),
             uses=self._store.use_steps(start),
             intents=self._store.intents(),
             reservations=[each for each in self._store.reservations() if self._ours(each)],
         )
-        hold = self._config.policy.purchase.minimum_hold
-        return report(ledger, since=start, until=self._now, by=By(by), minimum_hold=hold)
 
     def entries(self, since: str | None) -> "tuple[Entry, ...]":
         return self._store.entries(since=moment(since, self._now) if since else None)

@@ -1,16 +1,22 @@
 """The cost report as table, Markdown, CSV and JSON."""
 
 import csv
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from html import escape
 from io import StringIO
 from typing import Any
 
 import msgspec
 
+from broker.course import Moment
+from broker.plots import Axis, plot, steps
 from broker.report import Bounds, Line, Report, Share
 from broker.view.document import document
 from broker.view.text import bounds, duration, least, markdown, money, number, table, when
+from broker.webpage import page
+from broker.webpage import table as html_table
 
 _RIGHT = frozenset({1, 2, 3, 4, 5})
 _SHARE = 3
@@ -23,6 +29,49 @@ def report_text(report: Report) -> str:
 
 def report_markdown(report: Report) -> str:
     return "\n\n".join([_title(report), markdown(_header(report), _rows(report), right=_RIGHT), *_closing(report)])
+
+
+def report_html(reports: Sequence[Report], course: Sequence[Moment]) -> str:
+    """One page: the course of time, and the same window by each grouping; the first says what holds for all of them."""
+    parts = [f"<h1>{escape(_title(reports[0]))}</h1>", *(f"<p>{escape(note)}</p>" for note in _notes(reports))]
+    parts += [*_plots(course), *(_section(each) for each in reports)]
+    return page("GPU capacity report", parts)
+
+
+def _section(report: Report) -> str:
+    return f"<h2>By {report.by.value}</h2>{html_table(_header(report), _rows(report), right=_RIGHT)}"
+
+
+def _notes(reports: Sequence[Report]) -> list[str]:
+    """Each once, though it may hold for some groupings only."""
+    return list(dict.fromkeys(line for each in reports for block in _closing(each) for line in block.split("\n")))
+
+
+def _plots(course: Sequence[Moment]) -> list[str]:
+    days = [(each.at - course[0].at) / timedelta(days=1) for each in course]
+    since = Axis(text=lambda day: f"{course[0].at + timedelta(days=day):%m-%d %H:%M}")
+    usd, an_hour = Axis(from_zero=True, text=_dollars), Axis(from_zero=True, text=_dollars)
+    spent = _both("spent", [each.spent for each in course])
+    rates = [*_both("held", [each.held for each in course]), *_both("used", [each.used for each in course])]
+    return [
+        plot("Spent since the beginning, US dollars", [(name, days, values) for name, values in spent], since, usd),
+        plot(
+            "Held and used, US dollars an hour",
+            [(name, *steps(days, values)) for name, values in rates],
+            since,
+            an_hour,
+        ),
+    ]
+
+
+def _dollars(value: float) -> str:
+    return f"${value:,.0f}" if value >= 100 else f"${value:,.2f}"
+
+
+def _both(name: str, amounts: Sequence[Bounds]) -> list[tuple[str, list[float]]]:
+    """One line where every figure is exact, else the two between which the truth lies."""
+    low, high = [float(each.low) for each in amounts], [float(each.high) for each in amounts]
+    return [(name, low)] if low == high else [(f"{name}, at least", low), (f"{name}, at most", high)]
 
 
 def report_json(report: Report) -> str:

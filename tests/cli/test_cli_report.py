@@ -1,6 +1,7 @@
 """What the report says of money when something about it is not known any more."""
 
 import csv
+import re
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -76,3 +77,39 @@ def test_the_parts_of_a_price_are_shown_wherever_it_decides(broker: Broker, demo
     held = broker("status", "-c", demo, "--json").document["status"]["held"]
     rates = {Decimal(each["usd_per_hour"]) / each["reservation"]["count"] for each in held}
     assert rates == {Decimal("12.5")}
+
+
+def test_the_page_has_the_figures_of_every_table_and_needs_no_other_file(broker: Broker, demo: Path) -> None:
+    assert broker("run", "-c", demo).code == 0
+    table = broker("report", "-c", demo, "--html", "cost.html")
+    assert table.code == 0
+    page = Path("cost.html").read_text()
+    figures = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    for group in ("tenant", "pool", "provider", "reservation"):
+        assert f"<h2>By {group}</h2>" in page
+        rows = list(csv.DictReader(StringIO(broker("report", "-c", demo, "--by", group, "--format", "csv").out)))
+        assert rows and all(row[group] in figures for row in rows)
+    committed = {each for line in table.out.splitlines() for each in re.findall(r"\$[\d,]+\.\d\d$", line.rstrip())}
+    assert committed and committed <= set(figures)
+    assert page.count("<svg") == 2 and "Held and used" in page
+    assert not re.search(r"http|src=|href=|<script|\bnan\b|@import|url\(", page)
+
+
+@pytest.mark.parametrize("name", ["broker.toml", "queue.csv"])
+def test_the_page_replaces_no_other_file(broker: Broker, demo: Path, name: str) -> None:
+    before = (demo.parent / name).read_text()
+    ran = broker("report", "-c", demo, "--html", demo.parent / name)
+    assert (ran.code, ran.out) == (1, "")
+    assert "is no page. Give another --html" in ran.err
+    assert (demo.parent / name).read_text() == before
+
+
+def test_a_page_is_of_what_was_done_and_not_of_a_plan(broker: Broker, demo: Path) -> None:
+    assert broker("plan", "-c", demo, "--out", "p.json").code == 0
+    assert "do not go together" in broker("report", "-c", demo, "--plan", "p.json", "--html", "x.html").err
+    assert not Path("x.html").exists()
+
+
+def test_a_state_that_holds_nothing_has_a_page_too(broker: Broker, demo: Path) -> None:
+    assert broker("report", "-c", demo, "--html", "cost.html").code == 0
+    assert "By tenant" in Path("cost.html").read_text()

@@ -17,7 +17,8 @@ from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, Res
 from broker.model.reservation import Owner, Reservation, ReservationState
 from broker.model.snapshot import Idle
 from broker.outlook import PlanReport, outlook
-from broker.report import By, Ledger, Report, report
+from broker.pieces import Ledger
+from broker.report import By, Report, report
 from broker.standing import Known, Standing, standing
 from broker.view.plan import Observed
 
