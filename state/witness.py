@@ -87,10 +87,20 @@ def _unknown(reservation: Reservation, intents: Mapping[str, Intent], look: Look
 
 def first_holding(reservation: Reservation, intent: Intent | None, *, began: datetime, now: datetime) -> Holding:
     earliest = intent.sent if intent else None
-    steps: tuple[CountStep, ...] = (opened(reservation, earliest=earliest, latest=now, price=price_of(intent)),)
+    held = _as_asked(reservation, intent)
+    steps: tuple[CountStep, ...] = (opened(held, earliest=earliest, latest=now, price=price_of(intent)),)
     if reservation.state.gone:
-        steps = moved(steps, reservation, earliest=steps[0].earliest, latest=now)
+        until = min(reservation.ends or now, now)
+        steps = moved(steps, reservation, earliest=steps[0].earliest, latest=until)
     return Holding(reservation=reservation, steps=steps, confirmed=began, changed=steps[0].earliest)
+
+
+def _as_asked(reservation: Reservation, intent: Intent | None) -> Reservation:
+    """Of one first seen when it is gone a cloud may state no count any more: it was at most what was asked for."""
+    stated = reservation.count or not reservation.state.gone or reservation.state is ReservationState.FAILED
+    if stated or intent is None or not isinstance(intent.request, ReserveRequest):
+        return reservation
+    return msgspec.structs.replace(reservation, count=intent.request.count)
 
 
 def _found(intent: Intent | None, holding: Holding, now: datetime) -> Change:

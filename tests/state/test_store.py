@@ -1,5 +1,6 @@
 import stat
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -238,3 +239,17 @@ def test_a_growth_that_was_never_settled_stays_within_the_bounds_of_cost(store: 
     store.conclude("k3", done(T0 + 2 * HOUR), reservation=held(state=ReservationState.RELEASED))
     found = cost(store.count_steps(), T0, T0 + 3 * HOUR)
     assert (found.low, found.high) == (round((2 * 2 - 2 / 60) * 10_000_000), (2 + 7) * 10_000_000)
+
+
+@pytest.mark.parametrize(("stated_end", "low"), [(None, 0), (T0 + 24 * HOUR, 480_000_000)])
+def test_a_purchase_first_seen_when_it_is_gone_cost_at_most_what_was_asked_for(
+    store: Store, stated_end: datetime | None, low: int
+) -> None:
+    """A cloud may state no count of what has ended: then it is not known how much of it had ever been there."""
+    store.intend(intent())
+    ended = held(state=ReservationState.EXPIRED, count=0, billed_from=T0, billed_until=stated_end, ends=T0 + 24 * HOUR)
+    store.witness([view(ended, at=T0 + 25 * HOUR)], T0 + 25 * HOUR)
+    assert store.intents()[0].status is IntentStatus.DONE
+    found = cost(store.count_steps(), T0, T0 + 30 * HOUR)
+    assert (found.low, found.high) == (low, 2 * 24 * 10_000_000)
+    assert store.reservations()[0].count == 0
