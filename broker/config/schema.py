@@ -246,6 +246,12 @@ SCHEDULE = Section(
             "share of loans to jobs that cannot be called back that may be in the way of their owner; 0: none are made",
             _SCHEDULE.firm_misses,
         ),
+        Key(
+            "elastic_power",
+            values.part,
+            "elastic jobs on a times their GPUs are at least a ** this times as fast; 0: given no more than asked",
+            _SCHEDULE.elastic_power,
+        ),
     ),
 )
 

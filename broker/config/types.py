@@ -76,7 +76,8 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`reclaim`: from calling a job back until its slots are free; slower classes of jobs do not borrow. `restore`:
     work that a called-back job does again, until it was measured. `held_jobs_wait`: held jobs wait for a grant. Jobs of
     `preemptible_queues` (shell patterns) can be called back, as can those that say so themselves. Others borrow only
-    with `firm_misses` > 0, the share of such loans that may be in the way of their owner.
+    with `firm_misses` > 0, the share of such loans that may be in the way of their owner. Elastic jobs are given more
+    than they ask for with `elastic_power` > 0: on a times as many GPUs they are a ** `elastic_power` times as fast.
     """
 
     reclaim: timedelta = timedelta(minutes=5)
@@ -84,6 +85,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     held_jobs_wait: bool = False
     preemptible_queues: tuple[str, ...] = ()
     firm_misses: float = 0.0
+    elastic_power: float = 0.0
 
 
 class HistorySettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,9 @@ from broker.schedule.lending import loans
 from broker.schedule.memory import Habit, Known, PoolMemory
 from broker.schedule.orders import Class, Firm, Loan, Order, Overdue, PoolSchedule, Share
 from broker.schedule.promises import Slots
+from broker.sia import following
 from broker.sia.columns import QUEUED
+from broker.sia.machine import Machine
 
 _HOLDS = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 
@@ -46,6 +48,7 @@ def schedule(stage: Stage, fresh: frozenset[str], notes: tuple[str, ...]) -> Poo
         claimed_gpus=pool.claimed,
         short_gpus=max(0, pool.claimed + pool.firm - capacity),
         held_back_gpus=pool.hold,
+        expanded_gpus=pool.extra,
         firm=Firm(
             gpus=pool.firm, in_the_way_gpus=pool.firm_in_the_way, loans=pool.firm_judged, missed=pool.firm_missed
         ),
@@ -53,6 +56,8 @@ def schedule(stage: Stage, fresh: frozenset[str], notes: tuple[str, ...]) -> Poo
         grants=tuple(order for order in orders if order.kind in ("grant", "restart")),
         loans=tuple(order for order in orders if order.kind == "loan"),
         reclaims=tuple(order for order in orders if order.kind == "reclaim"),
+        shrinks=tuple(order for order in orders if order.kind == "shrink"),
+        expansions=tuple(order for order in orders if order.kind == "expand"),
         lent=lent,
         overdue=_overdue(stage),
         tenants=_shares(stage, lent),
@@ -73,15 +78,20 @@ def _order(stage: Stage, key: str, known: Known, fresh: frozenset[str], lent: tu
         tenant=job.tenant,
         user=job.user,
         kind=kind,
-        gpus=known.gpus,
+        gpus=_to_hold(stage.memory.machine, known),
         lag_s=round(stage.memory.machine.lag_s(known.name), 3),
         reason=known.order.reason,
         since=stage.at(known.order.at),
         new=key in fresh,
         lenders=lenders,
         nodes=job.node_names if job.state in _HOLDS else (),
-        due=stage.at(known.order.at + reclaim) if kind == "reclaim" else None,
+        due=stage.at(known.order.at + reclaim) if kind in ("reclaim", "shrink") else None,
     )
+
+
+def _to_hold(machine: Machine, known: Known) -> int:
+    """Of a rigid job, all its GPUs; of an elastic one that starts or changes size, as many as it is to have."""
+    return (following.size(machine, known.name) if known.most else 0) or known.gpus
 
 
 def _overdue(stage: Stage) -> tuple[Overdue, ...]:
@@ -91,7 +101,7 @@ def _overdue(stage: Stage) -> tuple[Overdue, ...]:
             job=key,
             tenant=stage.jobs[key].tenant,
             kind=known.kind,
-            gpus=known.gpus,
+            gpus=known.shown - known.gpus if known.order.kind == "shrink" else known.gpus,
             since=stage.at(known.order.at),
             nodes=known.nodes,
         )
@@ -104,7 +114,7 @@ def _overdue(stage: Stage) -> tuple[Overdue, ...]:
 
 
 def _calls_back(kind: str) -> bool:
-    return kind in ("reclaim", "restart")
+    return kind in ("reclaim", "restart", "shrink")
 
 
 def _shares(stage: Stage, lent: tuple[Loan, ...]) -> tuple[Share, ...]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from broker.config import ScheduleSettings
 from broker.model.job import Job, JobState
-from broker.schedule import habits
+from broker.schedule import elastic, habits
 from broker.schedule.foretold import Foretell, Foretold
 from broker.schedule.memory import Habit, Known, PoolMemory
 from broker.schedule.promises import EVERYBODY
@@ -23,7 +23,8 @@ _A_MOMENT = 1.0
 class Feed:
     """One look at one pool. Times in seconds since the first look; `span` is from the look before until now.
 
-    Nothing is lent before an hour has taught how much to hold back.
+    Nothing is lent before an hour has taught how much to hold back. `promised` are GPUs of jobs that run, from before
+    the static schedule began anew.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Feed:
         seconds: Callable[[datetime], float],
         span: tuple[float, float],
         foretell: Foretell,
+        promised: Mapping[str, int],
     ) -> None:
         self._memory = memory
         self._machine = memory.machine
@@ -41,6 +43,7 @@ class Feed:
         self._last, self._now = span
         self._lending = bool(memory.hold.history)
         self._foretell = foretell
+        self._promised = promised
         self._foretold: dict[str, Foretold | None] = {}
 
     def tell(self, jobs: Mapping[str, Job], over: Mapping[str, Job]) -> None:
@@ -85,7 +88,7 @@ class Feed:
     def _end(self, key: str, told: Job | None) -> None:
         known, at = self._memory.known.pop(key), self._end_time(key, {key: told} if told else {})
         if known.began is not None:
-            self._machine.progress(at, known.name, known.done + max(0.0, at - known.began))
+            self._machine.progress(at, known.name, self._done_until(known, known.shown, at, known.began))
             known.run_s += max(0.0, at - known.began)
         if known.order and known.order.kind == "reclaim" and told is not None and told.end is not None:
             habits.note_reclaim(self._habit(known), max(0.0, at - known.order.at))
@@ -102,17 +105,21 @@ class Feed:
         self._memory.names += 1
         name = key if key not in self._machine.known else f"{key}#{self._memory.names}"
         tenant = job.tenant if job.tenant in self._machine.tenants else EVERYBODY
-        quick, typical = self._duration(key, habit, job.gpus)
-        self._memory.known[key] = Known(name=name, kind=kind, gpus=job.gpus)
+        holds = self._promised.get(key, job.gpus) if job.state in _HOLDS else None
+        entitlement = self._machine.state.tenants[self._machine.tenants.index(tenant)].entitlement
+        span = elastic.span_of(job, entitlement, self._settings.elastic_power, holds=holds)
+        quick, typical = self._duration(key, habit, span.gpus)
+        self._memory.known[key] = Known(name=name, kind=kind, gpus=span.gpus, most=span.most)
         request = Request(
             id=name,
             tenant=tenant,
-            gpus=job.gpus,
+            gpus=span.gpus,
             preemptible=self._can_stop(job),
             reclaim_s=min(habits.reclaim_s(habit, self._settings), self._settings.reclaim.total_seconds()),
             restore_s=habits.restore_s(habit, self._settings),
             quick_s=quick,
             typical_s=NEVER if typical is None else typical,
+            speed_power=self._settings.elastic_power,
         )
         self._machine.submit(self._within(job.requeued or job.submit), request)
 
@@ -138,10 +145,13 @@ class Feed:
         elif following.gives_back(self._machine, known.name):
             self._still_holds(key, known) if same_run else self._back(known)
         if began is not None and not following.gives_back(self._machine, known.name):
-            self._runs(known, job, began)
+            self._runs(key, known, job, began)
         elif following.runs(self._machine, known.name):
             self._machine.progress(self._now, known.name, known.done)
+        elif following.shrinks(self._machine, known.name):
+            following.gives_back_at(self._machine, known.name, self._now)
         known.nodes = job.node_names if began is not None else ()
+        known.shown = job.gpus if began is not None else 0
 
     def _began(self, known: Known, job: Job) -> float | None:
         """The start of the run that is seen; None for a job without slots."""
@@ -176,6 +186,7 @@ class Feed:
         else:
             known.done = known.service = 0.0
             known.order = None
+            following.lost_all(self._machine, known.name)
             if following.runs(self._machine, known.name):
                 self._machine.progress(self._now, known.name, 0.0)
 
@@ -186,18 +197,36 @@ class Feed:
         if known.order and known.order.kind == "reclaim":
             known.order = None
 
-    def _runs(self, known: Known, job: Job, began: float) -> None:
+    def _runs(self, key: str, known: Known, job: Job, began: float) -> None:
         """It has slots. One that the allocator did not start was started by the scheduler of its own accord.
 
         What ran before the first look is not known to be useful, and the static schedule is not known for then either.
         """
+        since = known.began
         if known.began is None:
             known.began, known.order = max(began, self._machine_submit(known)), None
         if not following.runs(self._machine, known.name):
             self._machine.start(self._now, known.name)
         if job.state is not JobState.SUSPENDED:
-            known.service = known.done + max(0.0, self._now - known.began)
+            known.service = self._done_until(known, job.gpus, self._now, known.began, fresh=since is None)
         self._machine.progress(self._now, known.name, known.service)
+        if known.most and not following.gives_back(self._machine, known.name):
+            self._resizes(key, known, job.gpus)
+
+    def _done_until(self, known: Known, shown: int, at: float, began: float, *, fresh: bool = False) -> float:
+        """Service, in seconds. A run that is seen first has nothing but the time since it began."""
+        if known.most and not fresh:
+            return elastic.service_s(self._machine, known, shown, at)
+        return known.done + max(0.0, at - began)
+
+    def _resizes(self, key: str, known: Known, shown: int) -> None:
+        """Slots that it was to give back are free when it is seen without them."""
+        if following.shrinks(self._machine, known.name):
+            if shown <= following.size(self._machine, known.name):
+                following.gives_back_at(self._machine, known.name, self._now)
+            else:
+                self._still_holds(key, known)
+        known.order = elastic.order(self._machine, known, shown, self._now)
 
     def _machine_submit(self, known: Known) -> float:
         return self._machine.state.jobs[self._machine.known[known.name]].submit
@@ -208,6 +237,8 @@ class Feed:
         allowed = borrows and stops and habits.may_borrow(self._memory.habits.get(known.kind), self._settings)
         firm = borrows and not stops and self._settings.firm_misses > 0
         following.may_borrow(self._machine, known.name, allowed=allowed, firm=firm)
+        if known.most and self._settings.elastic_power > 0:
+            following.may_use(self._machine, known.name, known.most if allowed else known.gpus)
 
     def _habit(self, known: Known) -> Habit:
         return self._memory.habits.setdefault(known.kind, Habit())

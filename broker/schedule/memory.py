@@ -26,7 +26,8 @@ class Known(msgspec.Struct, kw_only=True):
     """A live job. Times in seconds since the first look; `name` is what the allocator calls it.
 
     `began` is the start of the run that was seen last, None while none was; `done` is the service before that run,
-    `service` that at the last look, in seconds. `run_s` sums the runs that are over.
+    `service` that at the last look, in seconds. `run_s` sums the runs that are over. `gpus` are promised; an elastic
+    job can use `most` (0: it is rigid), and held `shown` at the last look.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Known(msgspec.Struct, kw_only=True):
     called_back: int = 0
     order: Order | None = None
     nodes: tuple[str, ...] = ()
+    most: int = 0
+    shown: int = 0
 
 
 class Habit(msgspec.Struct, kw_only=True):

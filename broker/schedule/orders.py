@@ -15,10 +15,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """`kind` is grant, restart, loan or reclaim. It stands since `since`, until the queue shows that it was done.
+    """`kind` is grant, restart, loan, reclaim, shrink or expand. It stands since `since`, until the queue shows that it
+    was done. `gpus` are those to start or to go on with; of a reclaim, those to give back.
 
     `lag_s` is how far the job is behind its static schedule, negative ahead. `lenders` are a loan's, `nodes` those that
-    the job holds, where the queue names them. `due` is when a reclaim's slots should be free at the latest.
+    the job holds, where the queue names them. `due` is when what a reclaim or a shrink frees is free at the latest.
     """
 
     job: str
@@ -97,7 +98,8 @@ class Firm(msgspec.Struct, frozen=True, kw_only=True):
 
 class PoolSchedule(msgspec.Struct, frozen=True, kw_only=True):
     """`undecided` says why nothing is decided for the pool, "" where it is. `short_gpus`: claims beyond capacity, of
-    which what runs early and cannot be called back is no part.
+    which what runs early and cannot be called back is no part. `expanded_gpus` are those of elastic jobs beyond what is
+    promised to each.
     """
 
     pool: str
@@ -109,11 +111,14 @@ class PoolSchedule(msgspec.Struct, frozen=True, kw_only=True):
     claimed_gpus: int = 0
     short_gpus: int = 0
     held_back_gpus: int = 0
+    expanded_gpus: int = 0
     firm: Firm = Firm()
     largest_lag_s: float = 0.0
     grants: tuple[Order, ...] = ()
     loans: tuple[Order, ...] = ()
     reclaims: tuple[Order, ...] = ()
+    shrinks: tuple[Order, ...] = ()
+    expansions: tuple[Order, ...] = ()
     lent: tuple[Loan, ...] = ()
     overdue: tuple[Overdue, ...] = ()
     tenants: tuple[Share, ...] = ()

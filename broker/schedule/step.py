@@ -14,6 +14,7 @@ from broker.purchase.pools import Asks, asks, pool_of
 from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import feeds, outdated
 from broker.schedule import answer
+from broker.schedule.elastic import RESIZES
 from broker.schedule.feed import Feed
 from broker.schedule.foretold import Experts, HourOver
 from broker.schedule.memory import Memory, Order, PoolMemory
@@ -141,6 +142,7 @@ class _PoolLook:
         experts: Experts,
     ) -> None:
         self._experts = experts
+        self._promised: dict[str, int] = {}
         self._memory = memory
         self._pool = pool
         self._policy = policy
@@ -161,7 +163,7 @@ class _PoolLook:
         memory.machine.state.pool[0].firm_share = self._settings.firm_misses
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
-        feed = Feed(memory, self._settings, self._seconds, span, self._experts.durations)
+        feed = Feed(memory, self._settings, self._seconds, span, self._experts.durations, self._promised)
         if first:
             feed.recall(job for job in over.values() if pool_of(job, self._policy.pools) is self._pool)
         feed.tell(here, over)
@@ -229,6 +231,7 @@ class _PoolLook:
         del self._memory.pools[self._pool.name]
         made, _ = self._remembered(terms, capacity)
         made.habits, made.hold = memory.habits, memory.hold
+        self._promised = {key: known.gpus for key, known in memory.known.items()}
         following.keep_firm_record(made.machine, memory.machine)
         return made
 
@@ -268,9 +271,11 @@ class _PoolLook:
         fresh = set()
         for decision in memory.machine.tick(self._now):
             key = names.get(decision.job)
-            if key is None or decision.kind in (Kind.EXPAND, Kind.SHRINK, Kind.RESUME):
+            if key is None or decision.kind is Kind.RESUME:
                 continue
             known = memory.known[key]
+            if decision.kind.value in RESIZES and known.began is None:
+                continue  # it was not seen to start yet: then it is to start on so many
             known.order = Order(kind=decision.kind.value, at=self._now, reason=decision.reason)
             if decision.kind is Kind.RESTART:
                 known.done = known.service = 0.0

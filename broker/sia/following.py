@@ -1,6 +1,6 @@
 """What the live machine is told beyond the replay's events: promises that change, and slots that come back late."""
 
-from broker.sia.columns import DRAINING, NEVER, QUEUED, RUNNING, Tenant
+from broker.sia.columns import DRAINING, NEVER, QUEUED, RESIZING, RUNNING, Tenant
 from broker.sia.heap import heap_push, heap_remove
 from broker.sia.lists import activate, enqueue, queue_leave
 from broker.sia.machine import Machine, Terms
@@ -27,6 +27,33 @@ def gives_back(machine: Machine, job: str) -> bool:
     """Whether slots of the job are still draining, as far as the machine knows."""
     record = machine.state.jobs[machine.known[job]]
     return record.state == DRAINING or record.leaving > 0
+
+
+def shrinks(machine: Machine, job: str) -> bool:
+    """Whether it is to give back some of its slots, as far as the machine knows."""
+    record = machine.state.jobs[machine.known[job]]
+    return record.state == RESIZING and record.held > record.target
+
+
+def size(machine: Machine, job: str) -> int:
+    """GPUs that it is to use; 0 if none."""
+    record = machine.state.jobs[machine.known[job]]
+    return record.target if record.state == RESIZING else record.held
+
+
+def may_use(machine: Machine, job: str, most: int) -> None:
+    """How many GPUs an elastic job may be given. What it has already is not taken back for that."""
+    record, pool = machine.state.jobs[machine.known[job]], machine.state.pool[0]
+    pool.elastic -= record.most > record.gpus
+    record.most = max(most, record.gpus)
+    pool.elastic += record.most > record.gpus
+
+
+def lost_all(machine: Machine, job: str) -> None:
+    """It begins afresh while it was to change size."""
+    record = machine.state.jobs[machine.known[job]]
+    if record.state == RESIZING:
+        record.service = 0.0
 
 
 def gives_back_at(machine: Machine, job: str, at: float) -> None:

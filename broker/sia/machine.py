@@ -99,6 +99,7 @@ class Request:
     restore_s: float | None = None
     quick_s: float = 0.0
     typical_s: float = NEVER
+    speed_power: float = 1.0
 
 
 @dataclass(slots=True)
@@ -307,6 +308,7 @@ class Machine:
             restore_s=self.rules.restore_s if request.restore_s is None else request.restore_s,
             quick_s=request.quick_s,
             typical_s=request.typical_s,
+            speed_power=request.speed_power,
         )
 
     def _decision(self, j: int, kind: int, now: float) -> Decision:

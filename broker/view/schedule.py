@@ -6,7 +6,15 @@ from broker.schedule.orders import Order, Overdue, Part, PoolSchedule, Schedule
 from broker.view.document import document
 from broker.view.text import Paint, number, plain, table
 
-_SIGNS = {"grant": ("+", "green"), "restart": ("+", "green"), "loan": ("~", "yellow"), "reclaim": ("-", "red")}
+_SIGNS = {
+    "grant": ("+", "green"),
+    "restart": ("+", "green"),
+    "loan": ("~", "yellow"),
+    "reclaim": ("-", "red"),
+    "shrink": ("-", "red"),
+    "expand": ("~", "yellow"),
+}
+_ALWAYS, _ELASTIC = ("grants", "loans", "reclaims"), ("shrinks", "expansions")
 
 
 def schedule_text(made: Made, *, verbose: bool = False, paint: Paint = plain) -> str:
@@ -20,9 +28,9 @@ def schedule_text(made: Made, *, verbose: bool = False, paint: Paint = plain) ->
 
 
 def _sum(found: Schedule) -> str:
-    pools = found.pools
-    counts = [sum(len(getattr(pool, name)) for pool in pools) for name in ("grants", "loans", "reclaims")]
-    total = ", ".join(number(count, noun) for count, noun in zip(counts, ("grant", "loan", "reclaim"), strict=True))
+    counts = {name: sum(len(getattr(pool, name)) for pool in found.pools) for name in (*_ALWAYS, *_ELASTIC)}
+    shown = (name for name in counts if counts[name] or name in _ALWAYS)
+    total = ", ".join(number(counts[name], name.removesuffix("s")) for name in shown)
     return f"Orders: {total}. Nothing was started or stopped; a scheduler carries orders out: docs/schedule.md"
 
 
@@ -35,9 +43,10 @@ def _pool(pool: PoolSchedule, verbose: bool, paint: Paint) -> str:
     ]
     if pool.short_gpus:
         lines.append(f"  {paint('!', 'red')} claims exceed the slots by {pool.short_gpus} GPUs: lags are not bounded")
-    lines += [line for order in (*pool.grants, *pool.loans, *pool.reclaims) for line in _order(order, paint)]
+    orders = [order for name in (*_ALWAYS, *_ELASTIC) for order in getattr(pool, name)]
+    lines += [line for order in orders for line in _order(order, paint)]
     lines += [_overdue(each, paint) for each in pool.overdue]
-    if not (pool.grants or pool.loans or pool.reclaims):
+    if not orders:
         lines.append("    nothing to do")
     lines += [f"  note: {note}" for note in pool.notes]
     return "\n".join([*lines, *(_details(pool) if verbose else [])])

@@ -1,0 +1,233 @@
+"""Elastic jobs: started on what is promised, given more last, shrunk first; nobody is later for it."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.config import ScheduleSettings
+from broker.model.job import Job
+from broker.model.policy import Policy
+from broker.model.snapshot import SourceView, Trust
+from broker.schedule.foretold import Experts, Foretold
+from broker.schedule.memory import Memory, dumps, loads
+from broker.schedule.orders import PoolSchedule
+from broker.schedule.step import Seen, begin, look
+from tests.schedule import test_no_later_than_alone as rigid
+from tests.schedule.cluster import SETTINGS, START, Work, at, job, policy, running, seen, tenant, watched
+from tests.schedule.test_no_later_than_alone import QUIET_S, RECLAIM_S, SHARES, STEP_S, Alone
+
+HOUR = 3636.0
+TWO = policy(tenant("vision", 8), tenant("nlp", 8))
+POWER = 0.8
+ELASTIC = msgspec.structs.replace(SETTINGS, elastic_power=POWER)
+
+
+def hours(jobs: Sequence[Job]) -> list[Foretold | None]:
+    """Each is expected to run for two hours."""
+    return [Foretold(quick_s=600.0, typical_s=7200.0, known=True)] * len(jobs)
+
+
+def seen_by(
+    memory: Memory, now: float, *jobs: Job, rules: Policy = TWO, settings: ScheduleSettings = ELASTIC
+) -> PoolSchedule:
+    (found,) = look(memory, seen(now, *jobs), rules, settings, experts=Experts(hours)).pools
+    return found
+
+
+def said(found: PoolSchedule) -> list[tuple[str, str, int]]:
+    orders = (*found.reclaims, *found.shrinks, *found.grants, *found.loans, *found.expansions)
+    return [(order.job.removeprefix("c/"), order.kind, order.gpus) for order in orders]
+
+
+def test_starts_on_more_where_nobody_waits_and_gives_it_back_first() -> None:
+    memory = watched(TWO)
+    waits = job("own", "vision", 8, HOUR + 10, max_gpus=16)
+    assert said(seen_by(memory, HOUR + 10, waits)) == [("own", "grant", 16)]
+    holds = running("own", "vision", 16, HOUR + 10, HOUR + 12, max_gpus=16)
+    found = seen_by(memory, HOUR + 60, holds)
+    assert said(found) == []
+    assert found.expanded_gpus == 8
+    due = job("due", "nlp", 8, HOUR + 1400)
+    found = seen_by(memory, HOUR + 1410, holds, due)
+    assert said(found) == [("own", "shrink", 8)], "it is not stopped"
+    assert found.shrinks[0].due == at(HOUR + 1410 + 120)
+    assert said(seen_by(memory, HOUR + 1430, holds, due)) == [("own", "shrink", 8)]
+    holds = running("own", "vision", 8, HOUR + 10, HOUR + 12, max_gpus=16)
+    assert said(seen_by(memory, HOUR + 1450, holds, due)) == [("due", "grant", 8)]
+
+
+def test_queued_jobs_come_before_larger_ones() -> None:
+    memory = watched(TWO)
+    queue = job("own", "vision", 8, HOUR + 10, max_gpus=16), job("more", "vision", 8, HOUR + 10)
+    assert said(seen_by(memory, HOUR + 10, *queue)) == [
+        ("own", "grant", 8),
+        ("more", "loan", 8),
+    ]
+
+
+def test_a_job_that_gives_back_late_is_reported_and_its_class_borrows_no_more() -> None:
+    memory = watched(TWO)
+    seen_by(memory, HOUR + 10, job("own", "vision", 8, HOUR + 10, max_gpus=16))
+    holds = running("own", "vision", 16, HOUR + 10, HOUR + 12, max_gpus=16)
+    seen_by(memory, HOUR + 60, holds)
+    due = job("due", "nlp", 8, HOUR + 1400)
+    seen_by(memory, HOUR + 1410, holds, due)
+    found = seen_by(memory, HOUR + 1600, holds, due)
+    assert [(each.job, each.gpus) for each in found.overdue] == [("c/own", 8)]
+    assert found.grants == (), "its slots are not free"
+    assert {each.name: each.borrows for each in found.classes}["vision/ada/gpu"] is False
+
+
+def test_starts_on_its_least_where_only_that_is_promised() -> None:
+    for power, gpus in ((0.0, 8), (POWER, 16)):
+        memory, settings_ = watched(TWO), msgspec.structs.replace(SETTINGS, elastic_power=power)
+        wide = job("wide", "vision", 16, HOUR + 10, min_gpus=8)
+        assert said(seen_by(memory, HOUR + 10, wide, settings=settings_)) == [("wide", "grant", gpus)]
+    memory = watched(TWO)
+    assert said(seen_by(memory, HOUR + 10, job("wide", "vision", 16, HOUR + 10, min_gpus=12), settings=SETTINGS)) == [
+        ("wide", "loan", 16)
+    ], "not even its least is promised"
+
+
+def test_what_was_not_done_is_said_again_and_counts_for_nothing() -> None:
+    memory = watched(TWO)
+    seen_by(memory, HOUR + 10, job("own", "vision", 8, HOUR + 10, max_gpus=16))
+    small = running("own", "vision", 8, HOUR + 10, HOUR + 10, max_gpus=16)
+    for now in (HOUR + 70, HOUR + 130):
+        assert said(seen_by(memory, now, small)) == [("own", "expand", 16)]
+    assert memory.pools["h100"].known["c/own"].service == 120, "as fast as on 8 GPUs"
+
+
+def test_nothing_is_expanded_unless_told_how_fast_that_is_nor_before_an_hour_was_watched() -> None:
+    waits = job("own", "vision", 8, HOUR + 10, max_gpus=16)
+    assert said(seen_by(watched(TWO), HOUR + 10, waits, settings=SETTINGS)) == [("own", "grant", 8)]
+    assert said(seen_by(begin(START), 10, job("own", "vision", 8, 10, max_gpus=16))) == [("own", "grant", 8)]
+
+
+def test_promises_that_change_leave_an_expanded_job_its_own_share() -> None:
+    memory = watched(TWO)
+    seen_by(memory, HOUR + 10, job("own", "vision", 4, HOUR + 10, max_gpus=16))
+    holds = running("own", "vision", 16, HOUR + 10, HOUR + 12, max_gpus=16)
+    wide = job("wide", "nlp", 10, HOUR + 20)
+    seen_by(memory, HOUR + 60, holds, wide)
+    other = policy(tenant("vision", 6), tenant("nlp", 10))
+    seen_by(memory, HOUR + 120, holds, wide, rules=other)
+    assert memory.pools["h100"].known["c/own"].gpus == 4
+
+
+@dataclass
+class Grown(Work):
+    most: int = 0
+    held: int = 0
+    goal: int = 0
+    still: float = 0.0  # it makes no progress until then
+
+
+class Elastic(rigid.Obedient):
+    """Each change of size costs a reclaim time at rest and the work of a restore, growing ones as well."""
+
+    restore_s = ELASTIC.restore.total_seconds()
+
+    def pass_time(self, now: float, step: float) -> None:
+        for work in self.works:
+            assert isinstance(work, Grown)
+            if work.start is None:
+                continue
+            if work.still > 0:
+                if now >= work.still:
+                    work.held, work.still = work.goal, 0.0
+                work.done -= step
+            elif work.stopping is None:
+                work.done += step * ((work.held / work.gpus) ** POWER - 1.0)
+        super().pass_time(now, step)
+
+    def queue(self) -> tuple[Job, ...]:
+        return tuple(self._shown(work) for work in self.works if isinstance(work, Grown))
+
+    def _shown(self, work: Grown) -> Job:
+        most = {"max_gpus": work.most} if work.most else {}
+        if work.start is None:
+            return job(work.name, work.tenant, work.gpus, work.submit, **most)
+        return running(work.name, work.tenant, work.held, work.submit, work.start, **most)
+
+    def used(self) -> int:
+        return sum(
+            max(work.held, work.goal) for work in self.works if isinstance(work, Grown) and work.start is not None
+        )
+
+    def follow(self, found: PoolSchedule, now: float) -> None:
+        works = {f"c/{work.name}": work for work in self.works if isinstance(work, Grown)}
+        for order in (*found.grants, *found.loans):
+            work = works[order.job]
+            if work.start is None:
+                work.held = work.goal = order.gpus if self.used() + order.gpus <= self.slots else work.gpus
+                work.still = 0.0
+        super().follow(found, now)
+        for order in (*found.shrinks, *found.expansions):
+            work = works[order.job]
+            room = self.used() + order.gpus - work.held <= self.slots
+            if work.start is None or work.goal == order.gpus or (order.kind == "expand" and not room):
+                continue
+            work.goal = order.gpus
+            work.held = max(work.held, order.gpus)
+            work.still = now + RECLAIM_S
+            work.done = max(0.0, work.done - self.restore_s)
+
+
+def play(seed: int, rules: ScheduleSettings = ELASTIC) -> tuple[list[float], int, int]:
+    """How late each job ended beside its tenant alone, and how many orders made jobs larger or smaller."""
+    rng = random.Random(seed)
+    promises = policy(*(tenant(name, gpus) for name, gpus in SHARES.items()))
+    cluster, alone, memory = Elastic(random.Random(seed), 16), Alone(), begin(START)
+    works: dict[str, Work] = {}
+    ends: dict[str, float] = {}
+    now, larger, smaller = 0.0, 0, 0
+    while now < 6 * QUIET_S or len(ends) < len(works) or len(alone.ends) < len(works):
+        cluster.pass_time(now, STEP_S)
+        there = {work.name for work in cluster.works}
+        ends |= {name: now for name in works if name not in there and name not in ends}
+        if QUIET_S < now < 6 * QUIET_S and rng.random() < 0.05:
+            made = rigid.submitted(rng, f"j{len(works)}", now)
+            most = rng.choice([0, 2, 4, 4]) * made.gpus
+            work = Grown(made.name, made.tenant, made.gpus, now, made.work * rng.choice([1, 10]), most=most)
+            works[work.name] = work
+            cluster.add(work)
+            alone.waiting.append(work)
+        alone.step(now, works)
+        if now % 1000 == 0:
+            memory = loads(dumps(memory))
+        view = SourceView(source="q", trust=Trust.COMPLETE, as_of=at(now), jobs=cluster.queue())
+        (found,) = look(memory, Seen(now=at(now), sources=(view,)), promises, rules, experts=Experts(hours)).pools
+        larger += sum(order.new for order in found.expansions)
+        larger += sum(order.gpus > works[order.job.removeprefix("c/")].gpus for order in (*found.grants, *found.loans))
+        smaller += sum(order.new for order in found.shrinks)
+        cluster.follow(found, now)
+        now += STEP_S
+    return [ends[name] - alone.ends[name] for name in works], larger, smaller
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**9))
+def test_no_job_is_later_for_it_than_a_reclaim_and_an_interval(seed: int) -> None:
+    assert max(play(seed)[0], default=0.0) <= RECLAIM_S + STEP_S
+
+
+@pytest.mark.deep
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_no_job_is_later_in_many_plays(seed: int) -> None:
+    assert max(play(seed)[0], default=0.0) <= RECLAIM_S + STEP_S
+
+
+def test_the_play_makes_jobs_larger_and_smaller_and_gains_by_it() -> None:
+    played = [play(seed) for seed in range(4)]
+    assert sum(larger for _, larger, _ in played) > 30
+    assert sum(smaller for _, _, smaller in played) > 10
+    plain = [play(seed, SETTINGS) for seed in range(4)]
+    mean, without = (sum(sum(late) for late, _, _ in each) for each in (played, plain))
+    assert mean < without
