@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from broker.backtest.ablations import ABLATIONS, ablate
 from broker.backtest.fifo import pooled_starts, static_starts
 from broker.backtest.hourly import Outcome, Setting, replay_sia
 from broker.backtest.playing import prepare
+from broker.backtest.policies import naive_fifo
 from broker.backtest.protocols import (
     LEARNED,
     Case,
     Knobs,
+    on_nodes,
     run_adaptive_naive,
     run_fixed,
     run_moving,
@@ -164,6 +167,24 @@ def test_philly_60(sixty: Case) -> None:
     assert wide >= 1.3 * ratio
     for outcome in (rigid, elastic):
         assert sixty.judge(outcome).largest_delay_s <= 600 + 1e-3
+
+
+def test_philly_60_on_nodes(sixty: Case) -> None:
+    say("\nphilly-60 on nodes of 8, all placed alike; bar: nobody later than STATIC + 600 s, a fifth held back:")
+    say("latency at least 0.8x that of NAIVE-FIFO with P(>1.1) 20x below it")
+    case, setting = on_nodes(sixty, 8, SLOW.reclaim_s), Setting(rules=SLOW, node_gpus=8, hold_share=0.2)
+    naive = naive_fifo(case).comparison
+    baseline = naive.p_slowdown_over[1.1]
+    say(f"NAIVE-FIFO latency {naive.latency_ratio:.2f}x  P(>1.1) {baseline:.3%}  latest {naive.largest_delay_s:.0f} s")
+    row(case, "SIA, hold-back learned", run_fixed(case, setting))
+    for wide, held_back in ((1, 0.1), (4, 0.2), (1, 0.2)):
+        own = replace(setting, elastic=wide, hold_share=held_back)
+        outcome = replay_sia(case.trace, case.entitlements, case.total, own)
+        _, ratio, risk = row(case, f"SIA, to {wide}x, {held_back:.0%} held back", outcome)
+        assert case.judge(outcome).largest_delay_s <= 600 + 1e-2
+        assert outcome.short_s == 0.0
+    assert ratio >= 0.8 * naive.latency_ratio
+    assert baseline >= 20 * risk
 
 
 @pytest.mark.parametrize("nonsense", ["zero", "huge", "inverted", "random"])
