@@ -8,7 +8,7 @@ import pytest
 
 from broker.backtest.hourly import HOUR_S, Hour, Outcome, Setting
 from broker.backtest.playing import prepare
-from broker.backtest.protocols import LEARNED, Case, Knobs, case_of, knobs_of, run_moving
+from broker.backtest.protocols import LEARNED, Knobs, case_of, knobs_of, run_moving
 from broker.backtest.running_times import LearnedDurations
 from broker.backtest.synthetic import synthesise
 from broker.backtest.trace import Trace
@@ -22,6 +22,11 @@ CUT_S = 9.5 * 86_400
 def trace() -> Trace:
     whole = synthesise(3)
     return whole.pick(whole.submit_s < 14 * 86_400)
+
+
+@pytest.fixture(scope="module")
+def learned(trace: Trace) -> Outcome:
+    return run(trace, case_shares(trace), LEARNED)
 
 
 def other_future(trace: Trace, ended: np.ndarray) -> Trace:
@@ -65,11 +70,10 @@ def case_shares(trace: Trace) -> np.ndarray:
     return from_concurrency(trace, 0.9)
 
 
-def test_the_same_past_gives_the_same_decisions(trace: Trace) -> None:
-    shares = case_shares(trace)
-    first, second = (run(trace, shares, LEARNED) for _ in range(2))
-    assert first.curve == second.curve
-    assert np.array_equal(first.end, second.end)
+def test_the_same_past_gives_the_same_decisions(trace: Trace, learned: Outcome) -> None:
+    again = run(trace, case_shares(trace), LEARNED)
+    assert again.curve == learned.curve
+    assert np.array_equal(again.end, learned.end)
 
 
 def test_durations_that_are_learned_are_told_in_time(trace: Trace) -> None:
@@ -93,12 +97,10 @@ def test_durations_that_are_learned_are_told_in_time(trace: Trace) -> None:
     assert np.all(jobs["typical_s"][beyond] == 1000.0), "nothing is told of what lies further ahead"
 
 
-def test_forecasts_are_made_worse_on_purpose(trace: Trace) -> None:
-    case: Case = case_of(trace, case_shares(trace))
-    good = run_moving(case, Setting(), LEARNED)
-    bad = run_moving(case, Setting(), replace(LEARNED, wrong_by=10.0))
-    assert good.curve != bad.curve
-    assert len(good.curve) >= (trace.submit_s[-1] - trace.submit_s[0]) / HOUR_S - 1
+def test_forecasts_are_made_worse_on_purpose(trace: Trace, learned: Outcome) -> None:
+    bad = run(trace, case_shares(trace), replace(LEARNED, wrong_by=10.0))
+    assert learned.curve != bad.curve
+    assert len(learned.curve) >= (trace.submit_s[-1] - trace.submit_s[0]) / HOUR_S - 1
 
 
 def test_knobs_have_defaults_by_forecast() -> None:
