@@ -21,7 +21,7 @@ from state.history.writing import Writer
 
 READING = 1
 """Part of what a file is remembered by: raised when files are read differently, so that they can be imported anew."""
-_ROWS = 150_000
+_ROWS = 75_000
 _JOBS = 10_000
 
 
@@ -123,7 +123,7 @@ def _context(path: Path, options: Options) -> Context:
 
 
 def _written(told: Iterator[sources.Told], writer: Writer) -> tuple[int, int]:
-    """(rows kept, the latest time that any speaks of); a transaction for each some ten thousand rows."""
+    """(rows kept, the latest time that any speaks of); a transaction for each so many rows."""
     kept, newest, waiting = 0, 0, Batch([], [], [])
     for batch, newest in told:  # noqa: B007 - the last one counts
         for held, more in zip(waiting, batch, strict=True):

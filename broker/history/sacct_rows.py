@@ -17,9 +17,8 @@ from broker.queues.arrays import waiting
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
-from state.history.facts import LIVE, TOLD, turn_of
+from state.history.facts import LIVE, TOLD, Row, turn_of
 from state.history.words import Memo, Words
-from state.history.writing import Row
 
 _HELD_REASONS = frozenset({"JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied"})
 _MISSING = ""

@@ -6,12 +6,14 @@ ends at the same row.
 """
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LIVE, GONE, TOLD = 0, 1, 2
 """`told`: it lives as far as is known; a queue stopped listing it; a source says how it ended."""
 
 Value = int | str | None
+Row = tuple[Any, ...]
+"""As `Fact`: a plain tuple is made in half the time."""
 
 
 class Fact(NamedTuple):
@@ -72,11 +74,19 @@ def _ranked(table: str) -> str:
     return f"({table}.told = {TOLD}, {table}.seen, {table}.told, {', '.join(values)})"
 
 
-_SET = ", ".join(f"{name} = excluded.{name}" for name in _COMPARED)
+_SET = ", ".join(f"{name} = excluded.{name}" for name in (*_COMPARED, "mark"))
 _FEED = "feed = coalesce(excluded.feed, history_attempt.feed)"
 _BELIEVED = f"ON CONFLICT DO UPDATE SET {_SET}, {_FEED} WHERE {_ranked('excluded')} > {_ranked('history_attempt')}"
 
 UPSERT = f"INSERT INTO history_attempt ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) {_BELIEVED}"
+RARE = ("turn", "part", "told", "name", "more", "feed")
+"""What only few rows of jobs that ended have; `told` is TOLD for all of them."""
+BOUND = tuple(name for name in COLUMNS if name not in RARE)
+ENDED = (
+    f"INSERT INTO history_attempt ({', '.join(BOUND)}, mark, turn, part, told) "
+    f"VALUES ({', '.join('?' * len(BOUND))}, ?, 0, 0, {TOLD}) {_BELIEVED}"
+)
+"""Of rows that have nothing rare: to bind a value takes longer than all else that an INSERT does with it."""
 WAITING = f"CREATE TEMP TABLE IF NOT EXISTS history_waiting ({NAMES})"
 WAIT = f"INSERT INTO history_waiting ({NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _DATED = NAMES.replace("seen", "max(seen, ?)")

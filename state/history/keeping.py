@@ -55,7 +55,7 @@ def hide(connection: Connection, words: Words) -> None:
     assert driver is not None
     driver.create_function("history_name", 1, words.name, deterministic=True)
     ask(
-        "UPDATE history_attempt SET name = history_name(name), "
+        "UPDATE history_attempt SET mark = NULL, name = history_name(name), "
         "user = (SELECT new FROM temp.history_alias WHERE old = user)"
     )
     ask("DELETE FROM history_word WHERE id IN (SELECT old FROM temp.history_alias)")

@@ -73,6 +73,15 @@ class History:
             with self._write() as connection:
                 tables.METADATA.create_all(connection)
                 connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
+        if 0 < version < tables.VERSION and not read_only:
+            self._renew()
+
+    def _renew(self) -> None:
+        with self._write() as connection:
+            found = int(connection.exec_driver_sql("PRAGMA user_version").scalar() or 0)
+            for version in range(found + 1, tables.VERSION + 1):
+                connection.exec_driver_sql(tables.LATER[version])
+            connection.exec_driver_sql(f"PRAGMA user_version = {tables.VERSION}")
 
     @property
     def rules(self) -> Rules:

@@ -4,6 +4,7 @@
 it was put into the queue: nothing in a key depends on the order in which rows come in. Names that come again and again
 are `history_word`s, whose ids follow from the words alone. `history_resize` holds the earlier sizes of jobs that were
 resized while they ran. `history_file` says which files are in, `history_feed` when a live queue was last seen whole.
+`mark` stands for a whole row (see `known`).
 """
 
 from sqlalchemy import (
@@ -18,7 +19,9 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = 1
+VERSION = 2
+LATER = {2: "ALTER TABLE history_attempt ADD COLUMN mark INTEGER"}
+"""What a history of the version before lacks, by version."""
 METADATA = MetaData()
 
 WORD = Table(
@@ -55,6 +58,7 @@ ATTEMPT = Table(
     Column("priority", Integer, nullable=False),
     Column("more", Text),
     Column("feed", Integer),
+    Column("mark", Integer),
     PrimaryKeyConstraint("cluster", "id", "submit", "turn", "part"),
     Index("history_open", "feed", sqlite_where=text("told = 0")),
     sqlite_strict=True,

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from operator import itemgetter
-from typing import Any
 
 from sqlalchemy import Connection
 
-from state.history.facts import RESIZED, SETTLE, UPSERT, WAIT, WAITING
+from state.history.facts import ENDED, RESIZED, SETTLE, UPSERT, WAIT, WAITING, Row
+from state.history.known import Known, usual
 from state.history.words import Words
 
 Write = Callable[[], AbstractContextManager[Connection]]
-Row = tuple[Any, ...]
-"""As `Fact`: a plain tuple is made in half the time."""
 _CHUNK = 20_000
 _WORD = "INSERT OR IGNORE INTO history_word (id, kind, text) VALUES (?, ?, ?)"
 
@@ -30,6 +28,7 @@ class Writer:
         self._write = write
         self._kept_since = kept_since
         self._waiting = 0
+        self._known = Known()
 
     def add(self, ended: Sequence[Row], live: Sequence[Row] = (), resized: Sequence[Row] = ()) -> None:
         """One transaction. What ended before the time from which history is kept is left out and counted."""
@@ -37,7 +36,7 @@ class Writer:
         self.forgotten += len(ended) - len(kept)
         with self._write() as connection:
             self._spell(connection)
-            self._take(connection, UPSERT, sorted(kept, key=_BY_ID))
+            self._take_ended(connection, kept)
             self._take(connection, RESIZED, resized)
             if live:
                 connection.exec_driver_sql(WAITING)
@@ -63,6 +62,13 @@ class Writer:
         if self.words.fresh:
             connection.exec_driver_sql(_WORD, self.words.fresh)
             self.words.fresh.clear()
+
+    def _take_ended(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Rows that are in as they are need not be written to find out that they change nothing."""
+        most = [row for row in rows if usual(row)]
+        few = [row for row in rows if not usual(row)] if len(most) < len(rows) else []
+        self._take(connection, ENDED, sorted(self._known.without(connection, most), key=_BY_ID))
+        self._take(connection, UPSERT, sorted(few, key=_BY_ID))
 
     def _take(self, connection: Connection, statement: str, rows: Sequence[Row]) -> None:
         if rows:
