@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from broker.errors import UsageError
+from state.whole_file import holds_else
 
 _DOCTYPE = "<!doctype html>"
 _STYLE = (
@@ -64,11 +65,7 @@ def _beside(path: Path) -> Path:
 
 def _spare(path: Path) -> None:
     """A mistyped name costs no file."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        begun = file.read(len(_DOCTYPE))
-    if begun and begun.lower() != _DOCTYPE.encode():
+    if holds_else(path, lambda begun: begun.lower().startswith(_DOCTYPE.encode())):
         raise UsageError(f"{path} is there already and is no page", next_step="Give another --html")
 
 

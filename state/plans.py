@@ -9,12 +9,9 @@ import msgspec
 
 from broker.errors import PlanError
 from broker.model.plan import Plan
-from state.whole_file import write_whole
+from state.whole_file import holds_else, write_whole
 
 FORMAT = 1
-_HEAD = 32
-"""Bytes within which a saved plan tells what it is."""
-
 _REPLAN = "Make a new one: broker plan --out FILE"
 
 
@@ -57,16 +54,11 @@ def _spare(path: Path) -> None:
     if path.is_dir():
         raise PlanError(f"cannot write the plan to {path}: it is a folder", next_step="Give another --out")
     try:
-        begun = _head(path) if path.is_file() else b""
+        taken = holds_else(path, lambda begun: any(name in begun for name in (b'"format_version"', b'"digest"')))
     except OSError as error:
         raise PlanError(f"cannot write the plan to {path}: {error.strerror}", next_step="Give another --out") from None
-    if begun and not any(name in begun for name in (b'"format_version"', b'"digest"')):
+    if taken:
         raise PlanError(f"{path} is there already and is no saved plan", next_step="Give another --out")
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD)
 
 
 def _read(path: Path) -> Any:

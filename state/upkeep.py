@@ -7,6 +7,7 @@ from pathlib import Path
 
 from broker.errors import StateError
 from state.database import in_plain_words
+from state.whole_file import holds_else
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -39,18 +40,14 @@ def _spare(path: Path, target: Path) -> None:
         raise StateError(f"{target} is the state itself", next_step="Give another place")
     if target.is_dir():
         raise StateError(f"cannot write the backup {target}: it is a folder", next_step="Give another place")
-    if target.is_file() and _head(target) not in (b"", _SQLITE):
-        raise StateError(f"{target} is there already and is no backup", next_step="Give another place")
-
-
-def _head(target: Path) -> bytes:
     try:
-        with target.open("rb") as file:
-            return file.read(len(_SQLITE))
+        taken = holds_else(target, lambda begun: begun.startswith(_SQLITE))
     except OSError as error:
         raise StateError(
             f"cannot write the backup {target}: {error.strerror}", next_step="Give another place"
         ) from None
+    if taken:
+        raise StateError(f"{target} is there already and is no backup", next_step="Give another place")
 
 
 def faults(path: Path) -> tuple[str, ...]:

@@ -1,9 +1,22 @@
 """A small file written whole or not at all, for its owner's eyes: the old one stays until then."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 _MODE = 0o600
+
+
+def holds_else(path: Path, ours: Callable[[bytes], bool], most: int = 32) -> bool:
+    """Whether a file is there already that begins as `ours` never does: a mistyped name must not cost it.
+
+    An empty file is nobody's. Raises OSError.
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        begun = file.read(most)
+    return bool(begun) and not ours(begun)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -1,5 +1,6 @@
 """Commands that may spend or free money, and `plan`, which shows what they would do."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,21 +9,40 @@ import typer
 
 from broker.cli.common import Common, command, interactive
 from broker.cli.completion import reservation_ids
+from broker.cli.telling import Telling
 
 if TYPE_CHECKING:
     from broker.cli.asking import Asking
     from broker.commands.acting import Confirm, Limits
-    from broker.commands.events import Tell
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-MaxHourly = Annotated[
-    str | None, typer.Option(metavar="USD", help="A lower hourly limit.  [env var: BROKER_MAX_HOURLY]")
-]
-Irreversible = Annotated[bool, typer.Option("--allow-irreversible", help="Also buy what cannot be undone.")]
 LockTimeout = Annotated[
     str | None, typer.Option(metavar="30s", help="How long to wait for another run.  [env var: BROKER_LOCK_TIMEOUT]")
 ]
 Force = Annotated[list[str] | None, typer.Option(metavar="GUARD", help="Override this guard; budgets cannot be.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """What may be done beyond the configuration, or less than it allows."""
+
+    max_hourly: Annotated[
+        str | None, typer.Option(metavar="USD", help="A lower hourly limit.  [env var: BROKER_MAX_HOURLY]")
+    ] = None
+    allow_irreversible: Annotated[
+        bool, typer.Option("--allow-irreversible", help="Also buy what cannot be undone.")
+    ] = False
+    lock_timeout: LockTimeout = None
+    force: Force = None
+
+    def flags(self, common: Common) -> dict[str, str]:
+        given = {"max_hourly": self.max_hourly, "lock_timeout": self.lock_timeout}
+        return common.flags | {name: value for name, value in given.items() if value}
+
+    def limits(self) -> "Limits":
+        from broker.commands.acting import Limits
+
+        return Limits(force=frozenset(self.force or ()), allow_irreversible=self.allow_irreversible)
 
 
 class PlanFormat(StrEnum):
@@ -77,43 +97,37 @@ def _plan(
 def _apply(
     common: Common,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A saved plan: exactly it is done.")] = None,
+    *,
     yes: Yes = False,
-    max_hourly: MaxHourly = None,
-    allow_irreversible: Irreversible = False,
-    lock_timeout: LockTimeout = None,
-    force: Force = None,
+    allowed: Allowed,
 ) -> int:
     """Plan, ask, act; with FILE, exactly that plan."""
     from broker.commands import acting
     from broker.commands.workplace import workplace
 
-    asking = _asking(common, yes)
-    limits = _limits(force, allow_irreversible)
-    with workplace(common.path, flags=_flags(common, max_hourly, lock_timeout)) as place:
+    asking, tell, limits = _asking(common, yes), Telling(common.console), allowed.limits()
+    with workplace(common.path, flags=allowed.flags(common)) as place:
         if file is not None:
-            return acting.apply_file(place, _tell(common), _confirm(asking), limits, file)
+            return tell.ended(acting.apply_file(place, tell, _confirm(asking), limits, file))
         asking.possible()
-        return acting.apply_now(place, _tell(common), _confirm(asking), limits)
+        return tell.ended(acting.apply_now(place, tell, _confirm(asking), limits))
 
 
 def _run(
     common: Common,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     max_seconds: Annotated[float | None, typer.Option(min=1, metavar="S", help="Send nothing new after S.")] = None,
-    max_hourly: MaxHourly = None,
-    allow_irreversible: Irreversible = False,
-    lock_timeout: LockTimeout = None,
-    force: Force = None,
+    *,
+    allowed: Allowed,
 ) -> int:
     """For cron: settle, observe, plan, guard, apply; never asks."""
     from broker.commands import acting
     from broker.commands.deadline import at_most
     from broker.commands.workplace import workplace
 
-    limits = _limits(force, allow_irreversible)
-    flags = _flags(common, max_hourly, lock_timeout)
+    tell, flags = Telling(common.console), allowed.flags(common)
     with at_most(max_seconds), workplace(common.path, flags=flags, read_only=dry_run) as place:
-        return (acting.rehearse if dry_run else acting.run)(place, _tell(common), limits)
+        return tell.ended((acting.rehearse if dry_run else acting.run)(place, tell, allowed.limits()))
 
 
 def _release(
@@ -133,46 +147,19 @@ def _release(
 
     if bool(reservation) == all_ours:
         raise UsageError("name what to release", next_step="Give either IDs or --all-ours")
-    asking = _asking(common, yes)
-    with workplace(common.path, flags=_flags(common, None, lock_timeout)) as place:
+    asking, tell = _asking(common, yes), Telling(common.console)
+    allowed = Allowed(lock_timeout=lock_timeout, force=force)
+    with workplace(common.path, flags=allowed.flags(common)) as place:
         if not acting.unheard_of(place, reservation or ()):
             asking.possible()
-        confirm, limits = _confirm(asking), _limits(force, False)
-        return acting.release(place, _tell(common), confirm, limits, reservation or (), all_ours=all_ours)
-
-
-def _flags(common: Common, max_hourly: str | None, lock_timeout: str | None) -> dict[str, str]:
-    given = {"max_hourly": max_hourly, "lock_timeout": lock_timeout}
-    return common.flags | {name: value for name, value in given.items() if value}
-
-
-def _limits(force: list[str] | None, allow_irreversible: bool) -> "Limits":
-    from broker.commands.acting import Limits
-
-    return Limits(force=frozenset(force or ()), allow_irreversible=allow_irreversible)
+        confirm, limits = _confirm(asking), allowed.limits()
+        return tell.ended(acting.release(place, tell, confirm, limits, reservation or (), all_ours=all_ours))
 
 
 def _asking(common: Common, yes: bool) -> "Asking":
     from broker.cli.asking import Asking
 
     return Asking(common.console, yes=yes, interactive=interactive() and not common.json)
-
-
-def _tell(common: Common) -> "Tell":
-    """With `-q` on stderr too, why something was not done: stdout may go where nobody looks."""
-    from broker.commands.events import Event
-    from broker.view.events import event_json, event_text, reason
-
-    console = common.console
-
-    def tell(event: Event) -> None:
-        text = event_json(event) if console.json else event_text(event, console.paint)
-        if text:
-            console.answer(text)
-        if console.quiet and (why := reason(event)):
-            console.insist(f"broker: {why}")
-
-    return tell
 
 
 def _confirm(asking: "Asking") -> "Confirm":

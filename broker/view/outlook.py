@@ -1,15 +1,13 @@
 """What a saved plan would do and cost, as table, Markdown, CSV and JSON."""
 
-import csv
 from decimal import Decimal
-from io import StringIO
 
 import msgspec
 
 from broker.outlook import Outlook, PlanReport
 from broker.view.document import document
 from broker.view.plan import saved_text
-from broker.view.text import Paint, least, markdown, money, number, plain, rate, table, when
+from broker.view.text import Paint, as_csv, least, markdown, money, number, plain, rate, table, when
 
 _RIGHT = frozenset({1, 2, 3, 4, 5})
 
@@ -27,11 +25,7 @@ def outlook_markdown(report: PlanReport) -> str:
 
 def outlook_csv(report: PlanReport) -> str:
     """One line a group; US dollars, to a millionth."""
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([report.by.value, *_COLUMNS])
-    writer.writerows(_csv_row(line) for line in report.lines)
-    return out.getvalue().rstrip("\n")
+    return as_csv([report.by.value, *_COLUMNS], map(_csv_row, report.lines))
 
 
 def outlook_json(report: PlanReport) -> str:

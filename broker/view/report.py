@@ -1,11 +1,9 @@
 """The cost report as table, Markdown, CSV and JSON."""
 
-import csv
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from html import escape
-from io import StringIO
 from typing import Any
 
 import msgspec
@@ -14,7 +12,7 @@ from broker.course import Moment
 from broker.plots import Axis, plot, steps
 from broker.report import Bounds, Line, Report, Share
 from broker.view.document import document
-from broker.view.text import bounds, duration, least, markdown, money, number, table, when
+from broker.view.text import as_csv, bounds, duration, least, markdown, money, number, table, when
 from broker.webpage import page
 from broker.webpage import table as html_table
 
@@ -95,11 +93,7 @@ def _honest(line: dict[str, Any]) -> dict[str, Any]:
 
 def report_csv(report: Report) -> str:
     """One line a group; amounts in US dollars, to a millionth."""
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([report.by.value, *_columns(), *_TAIL])
-    writer.writerows(_csv_row(line) for line in report.lines)
-    return out.getvalue().rstrip("\n")
+    return as_csv([report.by.value, *_columns(), *_TAIL], map(_csv_row, report.lines))
 
 
 _FIGURES = ("spent", "used", "idle")

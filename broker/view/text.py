@@ -1,8 +1,10 @@
 """Figures, times and columns as plain text. Identifiers are never wrapped, cut or abbreviated."""
 
-from collections.abc import Callable, Sequence
+import csv
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from io import StringIO
 
 from broker.report import Bounds
 
@@ -96,6 +98,14 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: fro
     rule = ["---:" if index in right else "---" for index in range(len(header))]
     lines = [header, rule, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue().rstrip("\n")
 
 
 def pool_text(name: str) -> str:
