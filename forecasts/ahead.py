@@ -52,6 +52,7 @@ class Ahead(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def new(ahead_h: int, setting: Setting | None = None) -> "Ahead":
+        """That has seen nothing yet; the further ahead it looks, the slower it corrects itself."""
         setting = setting or Setting()
         hedge = Hedge.among(OWN_EXPERTS + setting.extra, rate=setting.rate, switch=setting.switch)
         correction = Correction.none(pace=setting.pace / ahead_h ** (1 / 3))

@@ -11,7 +11,7 @@ import numpy as np
 
 from forecasts.boosting import Boosted, Recipe, fit
 from forecasts.history import GROUP_COLUMN, Submitted
-from forecasts.quantiles import LEVELS, Array, given_longer_than
+from forecasts.quantiles import Array, given_longer_than
 from forecasts.scores import tail_index
 
 RECIPE = Recipe(rounds=80, leaves=7, learning_rate=0.08, rows_per_leaf=100)
@@ -60,11 +60,3 @@ def finished_weight(durations: Array, ages: Array) -> Array:
     old_enough = 1.0 - np.searchsorted(np.sort(ages), durations, side="left") / len(ages)
     weight: Array = np.minimum(1.0 / np.maximum(old_enough, 1e-9), MOST_WEIGHT)
     return weight
-
-
-def predict_cold(past_durations: Array) -> Array:
-    """For when there is no model yet: the quantiles of what has finished (levels,); NaN where nothing has."""
-    if len(past_durations) == 0:
-        return np.full(len(LEVELS), np.nan)
-    cold: Array = np.quantile(past_durations, LEVELS)
-    return cold

@@ -25,6 +25,7 @@ class Hedge(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def among(experts: int, levels: int = len(LEVELS), *, rate: float = 0.3, switch: float = 0.01) -> "Hedge":
+        """Equal shares for all."""
         return Hedge(shares=np.full((experts, levels), 1.0 / experts), rate=rate, switch=switch)
 
     def mix(self, forecasts: Array) -> Array:
@@ -78,12 +79,15 @@ class Correction(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def none(levels: int = len(LEVELS), *, pace: float = 0.05) -> "Correction":
+        """Nothing added to any level yet."""
         return Correction(added=np.zeros(levels), pace=pace)
 
     def apply(self, quantiles: Array) -> Array:
+        """Shape (levels,) or (n, levels), kept: corrected, in order, and nowhere below 0."""
         return np.maximum(in_order(quantiles + self.added), 0.0)
 
     def learn(self, corrected: Array, actual: float, levels: tuple[float, ...] = LEVELS) -> None:
+        """One outcome, against what `apply` had given for it (levels,), in the same unit."""
         middle = float(np.interp(0.5, levels, corrected))
         error = abs(actual - middle)
         self.size = 0.98 * self.size + 0.02 * min(error, 10.0 * self.size) if self.size else error

@@ -50,10 +50,12 @@ class Group(msgspec.Struct, kw_only=True):
     live: dict[str, float] = {}
 
     def submit(self, id: str, now_s: float) -> None:
+        """A job of the group enters its queue."""
         self.submits = [*self.submits[-RECENT + 1 :], now_s]
         self.live[id] = now_s
 
     def finish(self, log_duration: float) -> None:
+        """A job of the group has finished; log(1 + seconds)."""
         if self.finished == 0:
             self.fast = self.slow = log_duration
         self.spread += 0.1 * (abs(log_duration - self.slow) - self.spread)

@@ -1,4 +1,4 @@
-"""Quantile functions on a fixed grid of levels: put in order, read in between, condition on what is known."""
+"""Quantile functions on a fixed grid of levels: put in order, condition on what is known."""
 
 from typing import Any
 
@@ -18,15 +18,6 @@ def in_order(quantiles: Array) -> Array:
     Source: Chernozhukov, Fernandez-Val, Galichon, Econometrica 78 (2010).
     """
     return np.sort(quantiles, axis=-1)
-
-
-def read_at(quantiles: Array, level: float, levels: tuple[float, ...] = LEVELS) -> Array:
-    """Shape (..., levels) -> (...): linear between levels, flat beyond the outermost."""
-    place = np.clip(np.searchsorted(levels, level), 1, len(levels) - 1)
-    low, high = levels[place - 1], levels[place]
-    share = float(np.clip((level - low) / (high - low), 0.0, 1.0))
-    lower: Array = quantiles[..., place - 1]
-    return lower + share * (quantiles[..., place] - lower)
 
 
 def given_longer_than(quantiles: Array, elapsed: float, tail_index: float, levels: tuple[float, ...] = LEVELS) -> Array:

@@ -47,6 +47,7 @@ class RiseForecast(msgspec.Struct, kw_only=True):
 
     @staticmethod
     def new(setting: Setting) -> "RiseForecast":
+        """That has seen nothing yet."""
         hedge = Hedge.among(1 + len(ROLLING_H), 1, rate=setting.rate, switch=setting.switch)
         return RiseForecast(setting=setting, hedge=hedge, correction=Correction.none(1, pace=setting.pace))
 

@@ -52,10 +52,6 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     policy: Policy
 
-    @property
-    def all_read(self) -> bool:
-        return not unread(self.snapshot)
-
 
 def plan(place: Workplace, narrowing: Narrowing, *, at: str | None = None, out: Path | None = None) -> Planned:
     """Raises UsageError for a name that the configuration does not have."""

@@ -37,6 +37,7 @@ class Purchase:
         return f"{self.dish.offer.place.scope}/buy:{self.pool.name}:{self.dish.offer.id}"
 
     def serve(self, need: Need, gpus: int) -> None:
+        """Note that so many of its GPUs are for this need."""
         self.tenants[need.tenant] = self.tenants.get(need.tenant, 0) + gpus
         if need.job and (not self.jobs or self.jobs[-1] != need.job):
             self.jobs.append(need.job)

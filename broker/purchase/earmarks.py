@@ -21,6 +21,7 @@ class Earmarks(msgspec.Struct, frozen=True):
     kept: dict[str, int]
 
     def of(self, need: Need) -> tuple[Lot, ...]:
+        """The lots that were bought for it, while it waits."""
         return self.by_job.get(need.job, ()) if need.standing is Standing.WAITING else ()
 
     def bought_for(self, need: Need) -> bool:
@@ -29,6 +30,7 @@ class Earmarks(msgspec.Struct, frozen=True):
 
 
 def earmarks(lots: Iterable[Lot], needs: Iterable[Need]) -> Earmarks:
+    """What of ours is free and was bought for jobs among these needs that still wait."""
     waiting = {need.job for need in needs if need.job and need.standing is Standing.WAITING}
     by_job: dict[str, tuple[Lot, ...]] = {}
     kept: dict[str, int] = {}

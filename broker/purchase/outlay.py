@@ -24,6 +24,7 @@ class Outlay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def outlay(snapshot: Snapshot, policy: Policy) -> Outlay:
+    """Of what is held at the snapshot; tenants by their part of each purchase."""
     ours = [lot for lot in holdings(snapshot, policy) if lot.ours and lot.count]
     hours = hold_hours(policy)
     tenants: dict[str, Decimal] = {}

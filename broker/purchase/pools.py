@@ -30,6 +30,7 @@ def by_name(policy: Policy, name: str) -> tuple[Pool, ...]:
 
 
 def allows_place(pool: Pool, place: Place) -> bool:
+    """Whether any of the pool's rules covers the place."""
     return any(_covers(rule, place) for rule in pool.places)
 
 

@@ -24,10 +24,12 @@ def doubts(pools: tuple[Pool, ...], scope: Scope, snapshot: Snapshot, policy: Po
 
 
 def feeds(source: SourceView, pools: tuple[Pool, ...]) -> bool:
+    """Whether the source tells the demand of any of these pools; without pools every source does."""
     return not source.pools or not pools or any(pool.name in source.pools for pool in pools)
 
 
 def source_doubt(source: SourceView, snapshot: Snapshot, policy: Policy) -> str:
+    """Why nothing may be given back on its word; "" if it is complete and fresh."""
     if source.trust is not Trust.COMPLETE:
         return f"job source {source.source} is {source.trust}"
     return (
@@ -38,6 +40,7 @@ def source_doubt(source: SourceView, snapshot: Snapshot, policy: Policy) -> str:
 
 
 def stale(source: SourceView, snapshot: Snapshot, policy: Policy) -> bool:
+    """Older than `guards.max_data_age`, or from the future."""
     return source.as_of is not None and outdated(source.as_of, snapshot.now, policy.guards.max_data_age)
 
 
@@ -47,6 +50,7 @@ def outdated(at: datetime, now: datetime, limit: timedelta) -> bool:
 
 
 def scope_doubt(view: ScopeView) -> str:
+    """Why its listing proves nothing gone; "" if it is complete."""
     return "" if view.trust is Trust.COMPLETE else f"{view.scope} is {view.trust}"
 
 

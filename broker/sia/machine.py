@@ -134,6 +134,7 @@ class Machine:
     # Events
 
     def submit(self, now: float, request: Request) -> None:
+        """A job enters its tenant's queue. Raises UsageError for an id that was used, an unknown tenant or no GPUs."""
         if request.id in self.known:
             raise UsageError(f"job {request.id} was submitted before", next_step="Give each attempt an id of its own")
         if request.tenant not in self.tenants or request.gpus <= 0:
@@ -162,16 +163,19 @@ class Machine:
             self.ground.progressed(self.state, j, at)
 
     def end(self, now: float, job: str) -> None:
+        """It is over and its slots are free. Of a job that was over before, nothing."""
         j, at = self._index(job), self._at(now)
         if self.state.jobs[j].state < DONE:
             self.ground.end(self.state, j, at)
 
     def cancel(self, now: float, job: str) -> None:
+        """Withdrawn: queued or running, it goes now. Of a job that was over before, nothing."""
         j, at = self._index(job), self._at(now)
         if self.state.jobs[j].state < DONE:
             self.ground.cancel(self.state, j, at)
 
     def capacity(self, now: float, gpus: int) -> None:
+        """So many slots from now on; if fewer, they go as they fall free."""
         self._at(now)
         self.ground.set_capacity(self.state, gpus)
 
@@ -181,6 +185,7 @@ class Machine:
         record.quick_s, record.typical_s = quick_s, typical_s
 
     def hold_back(self, gpus: int) -> None:
+        """Idle slots that are not lent, from the next `tick` on."""
         self.state.pool[0].hold = gpus
 
     def tick(self, now: float) -> list[Decision]:
@@ -216,6 +221,7 @@ class Machine:
         return late
 
     def explain(self, job: str) -> str:
+        """One line: state, since when it is owed, lag and slots."""
         j = self._index(job)
         record = self.state.jobs[j]
         names = ("queued", "running", "draining", "resizing", "done", "cancelled")
@@ -244,6 +250,7 @@ class Machine:
 
     @classmethod
     def loads(cls, text: bytes) -> "Machine":
+        """What `dumps` gave. Raises StateError for what is damaged or newer."""
         try:
             document = msgspec.json.decode(text)
             if document["format_version"] not in (FORMAT, FORMAT_ON_NODES):

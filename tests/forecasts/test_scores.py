@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from forecasts.quantiles import LEVELS, given_longer_than, in_order, read_at
+from forecasts.quantiles import LEVELS, given_longer_than, in_order
 from forecasts.scores import autocorrelation, covered, crps, mean_pinball, pinball, tail_index
 
 
@@ -36,11 +36,8 @@ def test_tail_index_finds_the_exponent_of_a_pareto() -> None:
     assert tail_index(sizes) == pytest.approx(1.5, rel=0.05)
 
 
-def test_quantiles_are_put_in_order_and_read_between_levels() -> None:
-    crossed = np.array([3.0, 1.0, 2.0])
-    assert in_order(crossed).tolist() == [1.0, 2.0, 3.0]
-    assert read_at(np.array([[0.0, 10.0, 20.0]]), 0.4, (0.1, 0.5, 0.9))[0] == pytest.approx(7.5)
-    assert read_at(np.array([[0.0, 10.0, 20.0]]), 0.99, (0.1, 0.5, 0.9))[0] == 20.0
+def test_quantiles_are_put_in_order() -> None:
+    assert in_order(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 2.0, 3.0]
 
 
 def test_a_job_that_has_run_to_its_median_has_the_upper_half_ahead() -> None:
