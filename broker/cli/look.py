@@ -1,6 +1,7 @@
 """Commands that look and change nothing: `check`, `jobs`, `offers`, `status`, `report`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from broker.cli.common import Common, ProcsPerGpu, command
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
+    from broker.commands.queue_reading import Given
     from broker.commands.standpoint import Standpoint
     from broker.outlook import PlanReport
 
@@ -30,6 +32,35 @@ class Group(StrEnum):
     POOL = "pool"
     PROVIDER = "provider"
     RESERVATION = "reservation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Whose rows `jobs` shows; named as in the options."""
+
+    files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None
+    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto"
+    timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None
+    processors: ProcsPerGpu = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What `jobs` is asked beside the table; at most one of these."""
+
+    explain: Annotated[str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours.")] = None
+    quarantine: Annotated[bool, typer.Option("--quarantine", help="Each row that was set aside, and why.")] = False
+    confirm: Annotated[str | None, typer.Option(metavar="NAME", help="Believe a queue that lost most jobs.")] = None
+
+    @property
+    def asked(self) -> int:
+        return sum((bool(self.confirm), bool(self.explain), self.quarantine))
+
+    def check(self) -> None:
+        from broker.errors import UsageError
+
+        if self.asked > 1:
+            raise UsageError("--confirm, --explain and --quarantine are three questions", next_step="Give one of them")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -56,48 +87,42 @@ def _check(common: Common) -> int:
     return check.exit_code(found)
 
 
-def _jobs(
-    common: Common,
-    files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None,
-    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto",
-    timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None,
-    processors: ProcsPerGpu = 0,
-    explain: Annotated[str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours.")] = None,
-    quarantine: Annotated[bool, typer.Option("--quarantine", help="Each row that was set aside, and why.")] = False,
-    confirm: Annotated[str | None, typer.Option(metavar="NAME", help="Believe a queue that lost most jobs.")] = None,
-) -> int:
+def _jobs(common: Common, shown: Shown, question: Question) -> int:
     """The queue as the broker reads it, by tenant and pool.
 
     With the rows that were read, kept, merged, dropped and quarantined."""
     from broker.commands import queue_reading
-    from broker.errors import UsageError
     from broker.view import jobs
 
-    if sum((bool(confirm), bool(explain), quarantine)) > 1:
-        raise UsageError("--confirm, --explain and --quarantine are three questions", next_step="Give one of them")
-
-    console = common.console
+    question.check()
     given = queue_reading.Given(
-        files=tuple(files or ()), format=source_format, timezone=timezone, procs_per_gpu=processors
+        files=tuple(shown.files or ()),
+        format=shown.source_format,
+        timezone=shown.timezone,
+        procs_per_gpu=shown.processors,
     )
-    if confirm:
-        believed = queue_reading.confirm(common.path, confirm, flags=common.flags)
-        console.answer(f"{confirm} is believed to hold {believed} live jobs.")
-        return 0
-    if explain:
-        found = queue_reading.explain(common.path, given, explain, flags=common.flags)
-        console.answer(jobs.explained_json(found) if common.json else jobs.explained_text(found))
-        return 0
-    if quarantine:
-        rows = queue_reading.quarantine(common.path, given, flags=common.flags)
-        console.answer(jobs.quarantine_json(rows) if common.json else jobs.quarantine_text(rows))
+    if question.asked:
+        common.console.answer(_answer(common, given, question))
         return 0
     read = queue_reading.read(common.path, given, flags=common.flags)
-    if common.json:
-        console.answer(jobs.jobs_json(read))
-    else:
-        console.answer(jobs.jobs_text(read, verbose=console.verbose, paint=console.paint))
+    console = common.console
+    text = jobs.jobs_json(read) if common.json else jobs.jobs_text(read, verbose=console.verbose, paint=console.paint)
+    console.answer(text)
     return read.exit_code
+
+
+def _answer(common: Common, given: "Given", question: Question) -> str:
+    from broker.commands import queue_reading
+    from broker.view import jobs
+
+    if question.confirm:
+        believed = queue_reading.confirm(common.path, question.confirm, flags=common.flags)
+        return f"{question.confirm} is believed to hold {believed} live jobs."
+    if question.explain:
+        found = queue_reading.explain(common.path, given, question.explain, flags=common.flags)
+        return jobs.explained_json(found) if common.json else jobs.explained_text(found)
+    rows = queue_reading.quarantine(common.path, given, flags=common.flags)
+    return jobs.quarantine_json(rows) if common.json else jobs.quarantine_text(rows)
 
 
 def _offers(
