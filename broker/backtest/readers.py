@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from broker.backtest.trace import Rows, Trace, build
 from broker.errors import InputError
 from broker.model.job import Job
-from broker.queues import encoding
+from broker.queues import encoding, registry
 from broker.queues.parsed import Context, Unreadable
 from broker.queues.registry import FORMATS, detect
 
@@ -124,7 +124,7 @@ def read_jobs(text: str, format: str, path: Path) -> Rows:
     """
     context = Context(str(path), zone=ZoneInfo("UTC"), procs_per_gpu=1, epoch=_ZERO if format == "swf" else None)
     try:
-        parsed = FORMATS[format].read(text, context)
+        parsed = registry.read(format, text, context)
     except Unreadable as why:
         raise _refused(path, why) from None
     rows = _rows(parsed.jobs)

@@ -14,6 +14,7 @@ from broker.history.clocking import SECOND_US, Clocking
 from broker.model.job import JobState
 from broker.queues import sacct, words
 from broker.queues.arrays import waiting
+from broker.queues.bounds import LONGEST, short, title
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
@@ -105,7 +106,7 @@ class SacctRows:
             raise Unfit("has not the columns of the header; leave JobName, SubmitLine and Comment out", line)
         cells.append(_MISSING)
         written = cells[self._written]
-        if not (written.isascii() and written.isdigit()):
+        if not (written.isascii() and written.isdigit() and len(written) <= LONGEST):
             self._unusual(written.strip(), cells, batch)
             return
         row, state = self._row(written, 0, cells)
@@ -119,6 +120,7 @@ class SacctRows:
     def _unusual(self, written: str, cells: list[str], batch: Batch) -> None:
         """A step, a task, tasks that wait, or a part of a heterogeneous job."""
         named = sacct.named(written)
+        short("id", named.id)
         tasks = waiting(named.tasks, self._parsed) if named.tasks else None
         if tasks and tasks.cut:
             self._parsed.damage("the list of an array's tasks is cut off; raise SLURM_BITSTR_LEN")
@@ -150,10 +152,10 @@ class SacctRows:
         cluster, tenant, user, queue = self._owners[whose]
         name, uid = cells[self._limits[3]], cells[self._uids[0]] or cells[self._uids[1]]
         row = (
-            cluster, identity, submit, turn_of(uid) if uid else 0, part, state.told, seen, state.text,
+            cluster, identity, submit, turn_of(short("uid", uid)) if uid else 0, part, state.told, seen, state.text,
             submit if eligible == cells[at_submit] else us(eligible), began, ended, wanted.gpus,
             self._wholes[cells[at_nodes], "NNodes"] or None, wanted.model, tenant, user, queue,
-            self._names.name(name) if name else None,
+            self._names.name(title(name, self._parsed)) if name else None,
             self._spans[cells[self._limits[0]], cells[self._limits[1]]],
             self._wholes[cells[at_priority], "Priority"], _named_for_good(uid) if uid else None, None,
         )  # fmt: skip
@@ -179,8 +181,9 @@ class SacctRows:
 
     def _whose(self, written: tuple[str, str, str, str]) -> _Owner:
         """Of several partitions that it may run in, the first is its queue."""
-        cluster, account, user, partition = written
-        names, queue = self._names, partition.split(",")[0]
+        written = (*written[:3], written[3].split(",")[0])
+        cluster, account, user, queue = map(short, ("cluster", "tenant", "user", "queue"), written)
+        names = self._names
         return _Owner(
             names.cluster[cluster or self._context.cluster],
             names.tenant[account or self._context.fallback_tenant],

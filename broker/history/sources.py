@@ -9,9 +9,9 @@ from broker.history import lines
 from broker.history.job_facts import fact, newest
 from broker.history.sacct_rows import Batch, SacctRows
 from broker.model.job import Job
-from broker.queues import csv_jobs, encoding, jsonl_jobs
+from broker.queues import bounds, csv_jobs, encoding, jsonl_jobs, registry
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable
-from broker.queues.registry import FORMATS, Detected, detect
+from broker.queues.registry import Detected, detect
 from state.history.facts import LIVE
 from state.history.words import Words
 
@@ -43,10 +43,10 @@ def read(path: Path, format_name: str, context: Context, words: Words, parsed: P
     if format_name == "sacct":
         return _sacct(path, context, words, parsed)
     if format_name == "csv":
-        return _streamed(csv_jobs.stream(_ended(path, parsed, "\n"), context, parsed), words)
+        return _streamed(csv_jobs.stream(_ended(path, parsed, "\n"), context, parsed), words, parsed)
     if format_name == "jsonl" and not lines.head(path).lstrip().startswith("["):
-        return _streamed(jsonl_jobs.stream(chain.from_iterable(lines.batches(path)), context, parsed), words)
-    return _streamed(_at_once(path, format_name, context, parsed), words)
+        return _streamed(jsonl_jobs.stream(chain.from_iterable(lines.batches(path)), context, parsed), words, parsed)
+    return _streamed(_at_once(path, format_name, context, parsed), words, parsed)
 
 
 def _sacct(path: Path, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:
@@ -87,7 +87,7 @@ def _ended(path: Path, parsed: Parsed, end: str) -> Iterator[str]:
 
 
 def _at_once(path: Path, format_name: str, context: Context, parsed: Parsed) -> Iterator[Job]:
-    found = FORMATS[format_name].read(_whole(path), context)
+    found = registry.read(format_name, _whole(path), context)
     parsed.merged += found.merged
     parsed.dropped += found.dropped
     parsed.quarantined += found.quarantined
@@ -108,10 +108,11 @@ def _whole(path: Path) -> str:
         raise Unreadable(f"cannot be read: {error.strerror}; check the path and its mode") from None
 
 
-def _streamed(jobs: Iterator[Job], words: Words) -> Iterator[Told]:
+def _streamed(jobs: Iterator[Job], words: Words, parsed: Parsed) -> Iterator[Told]:
     latest = 0
-    while chunk := list(islice(jobs, _CHUNK)):
-        latest = max(latest, *map(newest, chunk))
+    while some := list(islice(jobs, _CHUNK)):
+        chunk = bounds.within(some, parsed)
+        latest = max([latest, *map(newest, chunk)])
         facts = [fact(job, words) for job in chunk]
         live = [each for each in facts if each.told == LIVE]
         yield Told(Batch([each for each in facts if each.told != LIVE], list(live), []), latest)

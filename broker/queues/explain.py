@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from broker.model.job import Job
+from broker.queues import registry
 from broker.queues.parsed import Context, Parsed, Unreadable
-from broker.queues.registry import FORMATS
 
 _INDEXED = re.compile(r"(?:.*:)?(\w*)\[(\d+)\]$")
 _NUMBERED = re.compile(r"(?:.*:)?(\d+)$")
@@ -157,7 +157,7 @@ def _raws(record: _Record, identity: str, format: str, context: Context) -> Iter
 
 def _read(text: str, identity: str, format: str, context: Context) -> Job | None:
     try:
-        parsed: Parsed = FORMATS[format].read(text, context)
+        parsed: Parsed = registry.read(format, text, context)
     except Unreadable:
         return None
     return next((job for job in parsed.jobs if job.id == identity), None)

@@ -17,6 +17,7 @@ MOST_DIGITS = 18
 """Of a number that any job has: more are no number of ours, nor of a database."""
 
 _SHOWN = 60
+_LONGEST_NOTE = 500
 
 
 class Unreadable(Exception):
@@ -103,7 +104,9 @@ class Parsed(msgspec.Struct, kw_only=True):
         self.dropped[unwanted.reason] += unwanted.rows
 
     def note(self, sentence: str) -> None:
-        """Said once, however often it comes up."""
+        """Said once, however often it comes up, and cut where an input makes it long."""
+        if len(sentence) > _LONGEST_NOTE:
+            sentence = f"{sentence[:_LONGEST_NOTE]}..."
         if sentence not in self.notes:
             self.notes.append(sentence)
 

@@ -12,11 +12,11 @@ from broker.clock import Clock, WallClock
 from broker.config.types import QueueSource
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.queues import encoding, fetch, live, slurmrestd
+from broker.queues import encoding, fetch, live, registry, slurmrestd
 from broker.queues.fetch import Fetched
 from broker.queues.gpu_names import renamed, unknown_among
 from broker.queues.parsed import Context, Parsed, Unreadable
-from broker.queues.registry import FORMATS, Detected, detect
+from broker.queues.registry import Detected, detect
 from broker.side_by_side import side_by_side
 
 _WALL = WallClock()
@@ -121,7 +121,7 @@ def _opened(source: QueueSource, fetched: Fetched, ref: str) -> Part:
     try:
         text = encoding.text(fetched.raw, source.max_bytes)
         name, why = _format(source, text)
-        parsed = FORMATS[name].read(text, context)
+        parsed = registry.read(name, text, context)
         parsed.read_as = f"{name}: {why}"
         return Part(name, text, context, parsed)
     except Unreadable as why:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from broker.queues import (
     azure_ml,
     batch_jobs,
+    bounds,
     csv_jobs,
     helios,
     jsonl_jobs,
@@ -55,6 +56,13 @@ FORMATS = {
     "jsonl": Format(jsonl_jobs.read, jsonl_jobs.suits),
 }
 """In the order in which they are tried: the particular before the general."""
+
+
+def read(name: str, text: str, context: Context) -> Parsed:
+    """A text in that format. Raises Unreadable."""
+    parsed = FORMATS[name].read(text, context)
+    parsed.jobs = bounds.within(parsed.jobs, parsed)
+    return parsed
 
 
 class Detected(NamedTuple):

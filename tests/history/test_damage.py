@@ -49,6 +49,30 @@ def test_numbers_beyond_reason_are_set_aside_alone(
     assert (found.quarantined, found.kept) == (quarantined, 2 - quarantined)
 
 
+@pytest.mark.parametrize(
+    ("cells", "quarantined"),
+    [
+        (row("7" * 1000), 1),
+        (row("7" * 1000 + "_1"), 1),
+        (row("7", cluster="c" * 1000), 1),
+        (row("7", user="u" * 1000), 1),
+        (row("7", account="a" * 1000), 1),
+        (row("7").replace("|gpu|", f"|{'q' * 1000}|"), 1),
+        (row("7").replace("|gpu|", f"|{','.join(['gpu'] * 1000)}|"), 0),
+        (row("7").replace("|train", f"|{'t' * 1000}"), 0),
+    ],
+)
+def test_names_without_end_are_set_aside_alone_or_cut(
+    history: History, tmp_path: Path, cells: str, quarantined: int
+) -> None:
+    file = tmp_path / "sacct.txt"
+    file.write_text("\n".join([HEADER, cells, row("8")]) + "\n")
+    found = import_file(file, OPTIONS, history, NOW)
+    assert (found.quarantined, found.kept) == (quarantined, 2 - quarantined)
+    assert all(len(job.name or "") <= 512 for job, *_ in history.jobs())
+    assert any("are cut" in line for line in found.problems) == ("t" * 1000 in cells)
+
+
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_a_header_alone_is_a_cut_off_file_only_without_its_end(history: History, tmp_path: Path, end: str) -> None:
     file = tmp_path / "sacct.txt"

@@ -1,0 +1,57 @@
+"""How long names may be: no scheduler writes longer ones, and whoever does fills our tables and screens."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from broker.model.job import Job
+from broker.queues.parsed import Parsed, Unfit
+
+LONGEST = 512
+"""Characters of what tells jobs apart or decides about them: one that was cut might be another's."""
+LONGEST_TITLE = 512
+"""Characters of a job's own name, which is only shown: a longer one is cut, and that is said."""
+CUT = f"names of jobs longer than {LONGEST_TITLE} characters are cut"
+
+
+def within(jobs: Iterable[Job], parsed: Parsed) -> list[Job]:
+    """The jobs whose names are short enough; the others are set aside in `parsed`."""
+    return [kept for job in jobs if (kept := job if _short(job) else _bounded(job, parsed)) is not None]
+
+
+def short(what: str, text: str) -> str:
+    """Raises Unfit."""
+    if len(text) > LONGEST:
+        raise Unfit(f"{what} is longer than {LONGEST} characters", text)
+    return text
+
+
+def title(name: str, parsed: Parsed) -> str:
+    if len(name) <= LONGEST_TITLE:
+        return name
+    parsed.note(CUT)
+    return name[:LONGEST_TITLE]
+
+
+def _short(job: Job) -> bool:
+    """Each by itself, since there may be millions of jobs."""
+    return (
+        len(job.id) <= LONGEST
+        and len(job.tenant) <= LONGEST
+        and len(job.cluster) <= LONGEST
+        and (job.user is None or len(job.user) <= LONGEST)
+        and (job.queue is None or len(job.queue) <= LONGEST)
+        and (job.gpu_model is None or len(job.gpu_model) <= LONGEST)
+        and (job.name is None or len(job.name) <= LONGEST_TITLE)
+        and (job.uid is None or len(job.uid) <= LONGEST)
+    )
+
+
+def _bounded(job: Job, parsed: Parsed) -> Job | None:
+    try:
+        for what in ("id", "tenant", "cluster", "user", "queue", "gpu_model", "uid"):
+            short(what, getattr(job, what) or "")
+    except Unfit as unfit:
+        parsed.quarantine(job.raw_ref[:LONGEST] or "a row", unfit)
+        return None
+    return replace(job, name=title(job.name or "", parsed) or None)
