@@ -222,7 +222,7 @@ class Market:
             raise WrongState(f"{holding.id} is {holding.state}")
         self._hide(holding)
         holding.ends = ends
-        self._note(EffectKind.SET_END, holding, holding.count, holding.count)
+        self._note(EffectKind.SET_END, holding, holding.billed, holding.billed)
         return holding
 
     def release(self, holding: Holding) -> Holding:
@@ -230,7 +230,7 @@ class Market:
         holding = self._mine(holding)
         if holding.state.live:
             self._hide(holding)
-            before = holding.count
+            before = holding.billed
             self._end(holding, self.clock.now(), HoldingState.RELEASED)
             self._note(EffectKind.RELEASE, holding, before, 0)
         return holding
@@ -239,7 +239,7 @@ class Market:
         """Replace the tags."""
         holding = self._mine(holding)
         holding.tags = dict(tags)
-        self._note(EffectKind.TAG, holding, holding.count, holding.count)
+        self._note(EffectKind.TAG, holding, holding.billed, holding.billed)
         return holding
 
     def launch(
@@ -303,7 +303,7 @@ class Market:
                 self._become(holding, holding.ready)
             ended = self._end_of(holding)
             if holding.state.live and ended is not None and ended <= now:
-                before = holding.count
+                before = holding.billed
                 self._end(holding, ended, HoldingState.EXPIRED)
                 self._effect(EffectKind.EXPIRE, holding.provider, holding.id, before, 0, at=ended, call=0)
 

@@ -102,6 +102,19 @@ def test_an_end_may_come_late_and_is_billed_until_it_comes() -> None:
     assert all(timedelta(0) <= lag < HOUR for lag in lags)
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_comes_in_part_goes_as_what_had_come(ends: bool) -> None:
+    world = World()
+    world.market.twist = Twist(delivers=1)
+    holding = reserve(world, 3, ends=world.clock.now() + HOUR)
+    if ends:
+        world.clock.advance(2 * HOUR)
+        world.market.settle()
+    else:
+        world.market.release(holding)
+    assert [(e.before, e.after) for e in world.record.effects] == [(0, 1), (1, 0)]
+
+
 def test_what_is_hidden_is_there_all_the_same() -> None:
     world = World()
     world.market.twist = Twist(hidden=timedelta(minutes=3))
