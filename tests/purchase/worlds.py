@@ -47,6 +47,9 @@ def offer(place: Place = EAST_A, shape: Shape = BIG, usd: str | None = "40", **g
     return Offer(place=place, shape=shape, price=None if usd is None else price(usd), **given)
 
 
+DEAR = offer(CENTRAL, GCP_BIG, "88")
+
+
 def job(name: str = "j1", gpus: int = 8, **given: Any) -> Job:
     given.setdefault("tenant", "vision")
     given.setdefault("state", JobState.PENDING)
@@ -136,6 +139,10 @@ def bought(plan: Plan) -> list[tuple[str, int]]:
         for action in plan.actions
         if isinstance(action, Reserve | Resize) and added(action) > 0
     ]
+
+
+def why_not(plan: Plan, offer_id: str) -> str:
+    return next(entry.reason.text for entry in plan.not_taken if entry.offer_id == offer_id)
 
 
 def added(action: Action) -> int:
