@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from broker.cli import run
+from providers.sandbox.local import Sandbox
 
 
 class Ran(NamedTuple):
@@ -45,3 +46,25 @@ def demo(broker: Broker, tmp_path: Path) -> Path:
     """The configuration of a fresh sandbox."""
     assert broker("init", "demo", "--sandbox").code == 0
     return tmp_path / "demo" / "broker.toml"
+
+
+def purchases(config: Path) -> int:
+    holdings = Sandbox(path=config.parent / "world.json").market.state.holdings
+    return len(holdings)
+
+
+def entries(broker: Broker, config: Path) -> int:
+    return len(broker("state", "history", "-c", config, "--json").document["entries"])
+
+
+def one_line(ran: Ran) -> str:
+    assert ran.err.count("\n") == 1, ran.err
+    assert ran.err.startswith("broker: ")
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+def edit(path: Path, before: str, after: str) -> None:
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))

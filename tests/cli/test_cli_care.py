@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from state.lock import Holder, lock_path
-from tests.cli.conftest import Broker
-from tests.cli.test_cli_loop import purchases
+from tests.cli.conftest import Broker, purchases
 
 
 def test_check_finds_all_in_order_and_changes_nothing(broker: Broker, demo: Path) -> None:

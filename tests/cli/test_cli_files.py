@@ -13,8 +13,7 @@ import pytest
 
 from broker.errors import Exit
 from state.store import Store
-from tests.cli.conftest import Broker, Ran
-from tests.cli.test_cli_bad_input import edit, one_line
+from tests.cli.conftest import Broker, Ran, edit, one_line
 
 Spoil = Callable[[Path, pytest.MonkeyPatch], None]
 EXTRA = 'prices = "prices.csv"\nforecast = "forecast.csv"\n'

@@ -16,8 +16,7 @@ from broker.model.plan import Action, Plan, Reserve, Reversibility
 from broker.purchase.decide import decide
 from providers.sandbox.local import Sandbox
 from state import plans
-from tests.cli.conftest import Broker
-from tests.cli.test_cli_loop import purchases
+from tests.cli.conftest import Broker, purchases
 
 OTHER = "fedcba987654"
 

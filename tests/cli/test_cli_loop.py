@@ -14,7 +14,7 @@ import pytest
 
 from broker.clock import WallClock
 from providers.sandbox.local import Sandbox
-from tests.cli.conftest import Broker
+from tests.cli.conftest import Broker, entries, purchases
 
 HALF_A_MILLIONTH = Decimal("0.0000005")
 IDENTIFIERS = re.compile(r"cr-[0-9a-f]{17}|broker-[0-9a-f]{12}-[0-9a-z]{24}")
@@ -23,15 +23,6 @@ IDENTIFIERS = re.compile(r"cr-[0-9a-f]{17}|broker-[0-9a-f]{12}-[0-9a-z]{24}")
 def effects(config: Path) -> list[Any]:
     """What the clouds themselves say was done to them."""
     return list(Sandbox(path=config.parent / "world.json").record.effects)
-
-
-def purchases(config: Path) -> int:
-    holdings = Sandbox(path=config.parent / "world.json").market.state.holdings
-    return len(holdings)
-
-
-def entries(broker: Broker, config: Path) -> int:
-    return len(broker("state", "history", "-c", config, "--json").document["entries"])
 
 
 def test_plan_proposes_and_changes_nothing(broker: Broker, demo: Path) -> None:

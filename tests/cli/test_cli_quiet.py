@@ -7,8 +7,7 @@ import pytest
 from broker.cli.asking import Asking
 from broker.errors import Exit, UsageError
 from broker.view.console import Console
-from tests.cli.conftest import Broker
-from tests.cli.test_cli_bad_input import edit, one_line
+from tests.cli.conftest import Broker, edit, one_line
 
 
 @pytest.mark.parametrize("command", ["apply --yes", "run", "release --all-ours --yes"])

@@ -13,8 +13,8 @@ import pytest
 
 from broker.clock import WallClock
 from state.lock import Lock
-from tests.cli.conftest import Broker
-from tests.cli.test_cli_loop import HALF_A_MILLIONTH, purchases
+from tests.cli.conftest import Broker, purchases
+from tests.cli.test_cli_loop import HALF_A_MILLIONTH
 
 
 @pytest.fixture
