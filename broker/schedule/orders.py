@@ -14,12 +14,21 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
 
 
+class Spot(msgspec.Struct, frozen=True, kw_only=True):
+    """GPUs on a node. `named` false: the queue does not tell the node's name, and it is numbered within its source."""
+
+    node: str
+    gpus: int
+    named: bool
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """`kind` is grant, restart, loan, reclaim, shrink or expand. It stands since `since`, until the queue shows that it
     was done. `gpus` are those to start or to go on with; of a reclaim, those to give back.
 
     `lag_s` is how far the job is behind its static schedule, negative ahead. `lenders` are a loan's, `nodes` those that
-    the job holds, where the queue names them. `due` is when what a reclaim or a shrink frees is free at the latest.
+    the job holds, where the queue names them, `places` a proposal of where it can start. `due` is when what a reclaim
+    or a shrink frees is free at the latest.
     """
 
     job: str
@@ -33,6 +42,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     new: bool
     lenders: tuple[Part, ...] = ()
     nodes: tuple[str, ...] = ()
+    places: tuple[Spot, ...] = ()
     due: datetime | None = None
 
 

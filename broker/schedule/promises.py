@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from broker.model.policy import Policy, Pool, Tenant
+from broker.model.policy import OwnNodes, Policy, Pool, Tenant
 from broker.model.reservation import Reservation, ReservationState
 from broker.model.snapshot import EntitlementView
 from broker.purchase.pools import allows_place, allows_type
@@ -44,15 +44,24 @@ def _with(tenant: Tenant, read: Mapping[str, int]) -> Tenant:
 def slots_of(pool: Pool, policy: Policy, reservations: Sequence[Reservation], now: datetime) -> tuple[Slots, ...]:
     """What is active now; a reservation that several pools may use counts for the first of them."""
     own = [
-        Slots(source=f"own nodes {', '.join(nodes.node_patterns) or index}", gpus=nodes.nodes * nodes.gpus_per_node)
+        Slots(source=source_of(index, nodes), gpus=nodes.nodes * nodes.gpus_per_node)
         for index, nodes in enumerate(pool.own)
     ]
-    held = [
-        Slots(source=each.id, gpus=each.usable_gpus)
-        for each in sorted(reservations, key=lambda each: each.id)
-        if _usable(each, now) and _first(each, policy.pools) is pool
-    ]
+    held = [Slots(source=each.id, gpus=each.usable_gpus) for each in reservations_of(pool, policy, reservations, now)]
     return (*own, *held)
+
+
+def source_of(index: int, nodes: OwnNodes) -> str:
+    """What a pool's own nodes are called."""
+    return f"own nodes {', '.join(nodes.node_patterns) or index}"
+
+
+def reservations_of(
+    pool: Pool, policy: Policy, reservations: Sequence[Reservation], now: datetime
+) -> list[Reservation]:
+    """Those that are active now, by id; one that several pools may use counts for the first of them."""
+    usable = [each for each in reservations if _usable(each, now) and _first(each, policy.pools) is pool]
+    return sorted(usable, key=lambda each: each.id)
 
 
 def terms_of(pool: Pool, policy: Policy, capacity: int, tenants: Iterable[str]) -> dict[str, Terms]:

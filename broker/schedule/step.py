@@ -19,6 +19,7 @@ from broker.schedule.feed import Feed
 from broker.schedule.foretold import Experts, HourOver
 from broker.schedule.memory import Memory, Order, PoolMemory
 from broker.schedule.orders import PoolSchedule, Schedule
+from broker.schedule.places import racks_of, with_places
 from broker.schedule.promises import Slots, slots_of, terms_of
 from broker.sia import columns, following
 from broker.sia.firm import shut_off
@@ -80,6 +81,7 @@ def look(
             slots = slots_of(pool, policy, seen.reservations, now)
             pool_look = _PoolLook(memory, pool, policy, settings, now, experts)
             made = pool_look.schedule(jobs[pool.name], over, slots, seen.held_at)
+            made = with_places(made, racks_of(pool, policy, seen.reservations, now), jobs[pool.name])
             found.append(msgspec.structs.replace(made, notes=(*made.notes, *_empty_promises(pool, seen))))
     memory.at = now
     return Schedule(now=now, since=memory.since, pools=tuple(found), notes=notes)

@@ -61,6 +61,8 @@ def _order(order: Order, paint: Paint) -> list[str]:
         lines.append(f"      from {_parts(order.lenders)}")
     if order.nodes:
         lines.append(f"      on {', '.join(order.nodes)}")
+    if order.places:
+        lines.append(f"      could start on {', '.join(f'{spot.node} ({spot.gpus})' for spot in order.places)}")
     return [*lines, f"      {order.reason}"]
 
 
