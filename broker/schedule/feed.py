@@ -115,13 +115,22 @@ class Feed:
             tenant=tenant,
             gpus=span.gpus,
             preemptible=self._can_stop(job),
-            reclaim_s=min(habits.reclaim_s(habit, self._settings), self._settings.reclaim.total_seconds()),
-            restore_s=habits.restore_s(habit, self._settings),
+            reclaim_s=self._reclaim_s(habit, span),
+            restore_s=self._restore_s(habit, span),
             quick_s=quick,
             typical_s=NEVER if typical is None else typical,
             speed_power=self._settings.elastic_power,
         )
         self._machine.submit(self._within(job.requeued or job.submit), request)
+
+    def _reclaim_s(self, habit: Habit, span: elastic.Span) -> float:
+        """No queue shows for how long a change of size stops a job: as long as a reclaim may take."""
+        longest = self._settings.reclaim.total_seconds()
+        return longest if span.most else min(habits.reclaim_s(habit, self._settings), longest)
+
+    def _restore_s(self, habit: Habit, span: elastic.Span) -> float:
+        measured = habits.restore_s(habit, self._settings)
+        return max(measured, self._settings.restore.total_seconds()) if span.most else measured
 
     def _duration(self, key: str, habit: Habit, gpus: int) -> tuple[float, float | None]:
         """Quick and typical, in seconds: what was learned of the user, else what was seen of the class, else what was
