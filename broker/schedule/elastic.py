@@ -9,7 +9,8 @@ from typing import NamedTuple
 from broker.model.job import Job
 from broker.schedule.memory import Known, Order
 from broker.sia import following
-from broker.sia.columns import RUNNING, speed_of
+from broker.sia.columns import RESIZING, RUNNING, speed_of
+from broker.sia.columns import Job as Record
 from broker.sia.machine import Machine
 
 RESIZES = frozenset({"expand", "shrink"})
@@ -35,14 +36,40 @@ def span_of(job: Job, entitlement: int, power: float, *, holds: int | None) -> S
     return Span(gpus, most if grows or gpus < job.gpus else 0)
 
 
-def service_s(machine: Machine, known: Known, shown: int, now: float) -> float:
-    """Seconds of work at what is promised, of which none is done while it changes size."""
-    record = machine.state.jobs[machine.known[known.name]]
-    if record.state != RUNNING:
+def service_s(machine: Machine, known: Known, shown: int, span: tuple[float, float]) -> float:
+    """Seconds of work at what is promised, at the end of `span`, which began at the last look.
+
+    Nothing counts while it is to give slots back and shows them still, nor for a reclaim time after it was seen to have
+    grown. A change of size that the allocator did not reckon with costs a restore too: a growth that was followed late,
+    or taken back when it had happened already.
+    """
+    last, now = span
+    record, goal = machine.state.jobs[machine.known[known.name]], following.size(machine, known.name)
+    if shown > goal:
         return record.service
-    used = min(shown, record.held)
-    speed = speed_of(used, record.gpus, record.speed_power) if used >= record.gpus else used / record.gpus
-    return record.service + max(0.0, now - record.since) * speed
+    changed = known.shown > 0 and shown != known.shown
+    reckoned = record.state == RESIZING and (shown > known.shown or following.shrinks(machine, known.name))
+    lost = record.restore_s if changed and not reckoned else 0.0
+    since = record.since if record.state == RUNNING else last if shown < goal else now
+    return max(0.0, record.service - lost + max(0.0, now - max(since, known.rests)) * _speed(record, shown))
+
+
+def _speed(record: Record, shown: int) -> float:
+    used = min(shown, record.target if record.state == RESIZING else record.held)
+    return speed_of(used, record.gpus, record.speed_power) if used >= record.gpus else used / record.gpus
+
+
+def resize(machine: Machine, known: Known, shown: int, now: float) -> None:
+    """What the queue shows of a change of size: slots given back are free, and growing stops it when it is seen."""
+    goal, record = following.size(machine, known.name), machine.state.jobs[machine.known[known.name]]
+    grew = shown > known.shown > 0
+    if grew:
+        known.rests = now + record.reclaim_s
+    if following.shrinks(machine, known.name):
+        if shown <= goal:
+            following.gives_back_at(machine, known.name, now)
+    elif record.state == RESIZING and (grew or shown < goal):
+        following.gives_back_at(machine, known.name, now + record.reclaim_s)
 
 
 def order(machine: Machine, known: Known, shown: int, now: float) -> Order | None:
@@ -50,7 +77,7 @@ def order(machine: Machine, known: Known, shown: int, now: float) -> Order | Non
     goal = following.size(machine, known.name)
     if shown == goal:
         return None
-    kind = "expand" if shown < goal else "shrink"
-    if known.order is not None and known.order.kind == kind:
+    kinds = ("expand",) if shown < goal else ("shrink", "restart")
+    if known.order is not None and known.order.kind in kinds:
         return known.order
-    return Order(kind=kind, at=now, reason=f"the queue shows it on {shown} GPUs instead of {goal}")
+    return Order(kind=kinds[0], at=now, reason=f"the queue shows it on {shown} GPUs instead of {goal}")

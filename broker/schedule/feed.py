@@ -152,6 +152,8 @@ class Feed:
         if known.began is not None and not same_run:
             self._stopped(known, job)
         elif following.gives_back(self._machine, known.name):
+            if known.most and same_run:
+                following.holds_only(self._machine, known.name, job.gpus)
             self._still_holds(key, known) if same_run else self._back(known)
         if began is not None and not following.gives_back(self._machine, known.name):
             self._runs(key, known, job, began)
@@ -171,7 +173,7 @@ class Feed:
         return min(self._seconds(job.start), self._now)
 
     def _still_holds(self, key: str, known: Known) -> None:
-        """Called back, and not gone: its slots come back later than was thought."""
+        """Called back, and not gone: its slots come back later than was thought, those of a change of size apart."""
         record = self._machine.state.jobs[self._machine.known[known.name]]
         if record.drained_at <= self._now:
             following.gives_back_at(self._machine, known.name, self._now + _A_MOMENT)
@@ -195,7 +197,7 @@ class Feed:
         else:
             known.done = known.service = 0.0
             known.order = None
-            following.lost_all(self._machine, known.name)
+            following.has_done(self._machine, known.name, 0.0)
             if following.runs(self._machine, known.name):
                 self._machine.progress(self._now, known.name, 0.0)
 
@@ -218,23 +220,23 @@ class Feed:
             self._machine.start(self._now, known.name)
         if job.state is not JobState.SUSPENDED:
             known.service = self._done_until(known, job.gpus, self._now, known.began, fresh=since is None)
+        elif known.most:
+            known.service = self._machine.state.jobs[self._machine.known[known.name]].service
         self._machine.progress(self._now, known.name, known.service)
+        following.has_done(self._machine, known.name, known.service)
         if known.most and not following.gives_back(self._machine, known.name):
             self._resizes(key, known, job.gpus)
 
     def _done_until(self, known: Known, shown: int, at: float, began: float, *, fresh: bool = False) -> float:
         """Service, in seconds. A run that is seen first has nothing but the time since it began."""
         if known.most and not fresh:
-            return elastic.service_s(self._machine, known, shown, at)
+            return elastic.service_s(self._machine, known, shown, (self._last, at))
         return known.done + max(0.0, at - began)
 
     def _resizes(self, key: str, known: Known, shown: int) -> None:
-        """Slots that it was to give back are free when it is seen without them."""
-        if following.shrinks(self._machine, known.name):
-            if shown <= following.size(self._machine, known.name):
-                following.gives_back_at(self._machine, known.name, self._now)
-            else:
-                self._still_holds(key, known)
+        elastic.resize(self._machine, known, shown, self._now)
+        if following.shrinks(self._machine, known.name) and shown > following.size(self._machine, known.name):
+            self._still_holds(key, known)
         known.order = elastic.order(self._machine, known, shown, self._now)
 
     def _machine_submit(self, known: Known) -> float:

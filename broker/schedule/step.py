@@ -278,8 +278,10 @@ class _PoolLook:
             known = memory.known[key]
             if decision.kind.value in RESIZES and known.began is None:
                 continue  # it was not seen to start yet: then it is to start on so many
-            known.order = Order(kind=decision.kind.value, at=self._now, reason=decision.reason)
-            if decision.kind is Kind.RESTART:
+            afresh = decision.kind is Kind.SHRINK and following.runs(memory.machine, known.name)
+            kind = Kind.RESTART if afresh else decision.kind
+            known.order = Order(kind=kind.value, at=self._now, reason=decision.reason)
+            if kind is Kind.RESTART:
                 known.done = known.service = 0.0
             fresh.add(key)
         return frozenset(fresh)

@@ -49,11 +49,21 @@ def may_use(machine: Machine, job: str, most: int) -> None:
     pool.elastic += record.most > record.gpus
 
 
-def lost_all(machine: Machine, job: str) -> None:
-    """It begins afresh while it was to change size."""
+def holds_only(machine: Machine, job: str, gpus: int) -> None:
+    """One that was called back while it shrank has given back a part already."""
+    record, pool = machine.state.jobs[machine.known[job]], machine.state.pool[0]
+    back = record.held - gpus
+    if record.state == DRAINING and back > 0:
+        record.held -= back
+        pool.busy -= back
+        pool.coming -= back
+
+
+def has_done(machine: Machine, job: str, service_s: float) -> None:
+    """What a job that is to change size has really done."""
     record = machine.state.jobs[machine.known[job]]
     if record.state == RESIZING:
-        record.service = 0.0
+        record.service = service_s
 
 
 def gives_back_at(machine: Machine, job: str, at: float) -> None:

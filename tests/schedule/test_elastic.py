@@ -167,6 +167,9 @@ class Elastic(rigid.Obedient):
             if work.start is None:
                 work.held = work.goal = order.gpus if self.used() + order.gpus <= self.slots else work.gpus
                 work.still = 0.0
+            elif order.kind == "restart" and work.most and work.stopping is None:
+                work.held = work.goal = order.gpus
+                work.still = work.done = 0.0
         super().follow(found, now)
         for order in (*found.shrinks, *found.expansions):
             work = works[order.job]
