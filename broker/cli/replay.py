@@ -151,9 +151,14 @@ def _backtest(
 
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
-    from broker.backtest import command as backtest
     from broker.errors import Exit
+    from broker.extras import FORECASTS, REPLAYS, require
     from broker.webpage import may_be_saved
+
+    require("backtests need", REPLAYS, "sia")
+    if "learned" in (holding.forecast, holding.durations):
+        require("forecasts need", FORECASTS, "sia")
+    from broker.backtest import command as backtest
 
     if html is not None:
         may_be_saved(html)

@@ -18,6 +18,7 @@ from broker.commands.history import as_view
 from broker.config import Config, load
 from broker.config.values import nearest
 from broker.errors import InputError, UsageError
+from broker.extras import FORECASTS, require
 from broker.model.job import Job
 from broker.model.policy import Policy, Pool
 from broker.model.snapshot import SourceView, Trust
@@ -85,8 +86,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forecast(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Forecast:
-    """Raises UsageError for a pool that there is not, InputError where nothing could be read."""
-    _numbers()
+    """Raises UsageError for a pool or a library that is not there, InputError where nothing could be read."""
+    require("forecasts need", FORECASTS, "sia")
     config = load(path, flags=flags, env=os.environ) if path.exists() or not wish.files else None
     policy = suppose(config.policy if config else Policy(), (), {}, None)
     views = _views(path, config, wish, flags)
@@ -109,16 +110,6 @@ def _memory(config: Config | None, wish: Wish) -> "Iterator[tuple[DemandMemory, 
     lines = list(notes)
     yield memory, lines
     lines += demand_memory.keep(config, memory)
-
-
-def _numbers() -> None:
-    try:
-        import lightgbm  # noqa: F401
-        import numpy  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"forecasts need {error.name}", next_step="Install it: pip install 'gpu-capacity-broker[sia]'"
-        ) from None
 
 
 def _views(path: Path, config: Config | None, wish: Wish, flags: Mapping[str, str]) -> tuple[SourceView, ...]:

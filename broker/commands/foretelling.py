@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker.commands import kept_models
 from broker.config import Config
 from broker.errors import StateError
+from broker.extras import FORECASTS, missing
 from broker.model.job import Job
 from broker.schedule.foretold import Foretold, HourOver
 from state.history.store import History, beside
@@ -36,7 +37,7 @@ class Durations:
 
     def __call__(self, jobs: Sequence[Job]) -> Sequence[Foretold | None]:
         """One each; None where nothing can be said."""
-        if jobs and not self._read and numbers():
+        if jobs and not self._read and not missing(FORECASTS):
             self._read = True
             self._load()
         return [None] * len(jobs) if self._model is None or not jobs else _said(self._model, jobs, self._words)
@@ -72,7 +73,7 @@ class Starts:
         self.notes: tuple[str, ...] = ()
 
     def __call__(self, over: HourOver) -> float | None:
-        if not numbers():
+        if missing(FORECASTS):
             return None
         from broker.commands import start_memory
 
@@ -85,16 +86,6 @@ class Starts:
         """Nothing is written unless it was asked. Where it cannot be written, `notes` say so."""
         if self._memory is not None:
             self.notes = (*self.notes, *kept_models.keep(self._place, self._memory))
-
-
-def numbers() -> bool:
-    """Whether the libraries that forecasts need are installed."""
-    try:
-        import lightgbm  # noqa: F401
-        import numpy  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def _learn(history: History, now: datetime) -> "Lasting | None":

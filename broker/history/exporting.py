@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from broker.errors import InputError, UsageError
+from broker.extras import require
 from broker.model.job import Job
 from broker.queues.csv_jobs import cell
 from broker.queues.normal import FIELDS, flat
@@ -27,11 +28,7 @@ def writer(form: str) -> Write:
     if form == "csv":
         return as_csv
     if form == "parquet":
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            hint = "Install it: pip install 'gpu-capacity-broker[parquet]', or use --to csv"
-            raise UsageError("Parquet needs pyarrow", next_step=hint) from None
+        require("Parquet needs", ("pyarrow",), "parquet", instead="use --to csv")
         return as_parquet
     raise UsageError(f"--to {form} is no form of export", next_step="Use csv or parquet")
 
