@@ -60,7 +60,8 @@ class Common:
 
 def _common(
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", envvar="BROKER_CONFIG", help="The configuration (broker.toml).")
+        Path | None,
+        typer.Option("--config", "-c", envvar="BROKER_CONFIG", readable=False, help="The configuration (broker.toml)."),
     ] = None,
     state: Annotated[
         str | None,

@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.config.schema import Key, Required, Section
 from broker.config.types import Origin, Setting
-from broker.config.values import Wrong, nearest
+from broker.config.values import Empty, Wrong, nearest
 from broker.config.writing import plain, toml
 
 
@@ -72,7 +72,7 @@ class Reader:
         try:
             value = key.parse(raw)
         except Wrong as wrong:
-            self.problem(typed, str(wrong))
+            self.problem(typed, f"{wrong} ({key.meaning})" if isinstance(wrong, Empty) else str(wrong))
             self.unread.append(path)
             return _fallback(key)
         self._note(key, path, value, origin)

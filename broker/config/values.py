@@ -24,6 +24,10 @@ class Wrong(Exception):
     """The value cannot be used; the message completes "KEY: ..."."""
 
 
+class Empty(Wrong):
+    """There is a value, and nothing in it."""
+
+
 def nearest(name: str, known: tuple[str, ...] | list[str]) -> str:
     """`; did you mean X?`, or "" when nothing is near."""
     lowered = {candidate.lower(): candidate for candidate in known}
@@ -35,7 +39,7 @@ def text(raw: Any) -> str:
     if not isinstance(raw, str):
         raise Wrong(f"expected text in quotes, got {raw!r}")
     if not raw.strip():
-        raise Wrong("is empty")
+        raise Empty("is empty")
     return raw.strip()
 
 
@@ -45,14 +49,14 @@ def texts(raw: Any) -> tuple[str, ...]:
     if not all(isinstance(item, str) for item in items):
         raise Wrong(f"expected a text or a list of texts, got {_shown(raw)}")
     if not all(item.strip() for item in items):
-        raise Wrong("holds an empty text" if isinstance(raw, list) else "is empty")
+        raise Empty("holds an empty text" if isinstance(raw, list) else "is empty")
     return tuple(item.strip() for item in items)
 
 
 def some_texts(raw: Any) -> tuple[str, ...]:
     found = texts(raw)
     if not found:
-        raise Wrong("is an empty list; name at least one")
+        raise Empty("is an empty list; name at least one")
     return found
 
 

@@ -125,10 +125,13 @@ class Sandbox:
 def embedded(path: Path, *, seed: int = 0) -> Iterator[Sandbox]:
     """The world in the file (a new one of that seed if there is none), for as long as one command runs.
 
-    Others that want the same file wait.
+    Others that want the same file wait. Raises InputError where it cannot be read or written.
     """
-    with world_held(path), Sandbox(path=path, seed=seed) as sandbox:
-        yield sandbox
+    with world_held(path):
+        sandbox = Sandbox(path=path, seed=seed)
+        sandbox.world.may_be_saved(path)
+        with sandbox:
+            yield sandbox
 
 
 @contextlib.contextmanager

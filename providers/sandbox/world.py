@@ -111,6 +111,15 @@ class World:
                 part.unlink()
             raise self._unsaved(path, error) from error
 
+    def may_be_saved(self, path: Path) -> None:
+        """Before anything is done in it. Raises InputError."""
+        part = path.with_name(f".{path.name}.part")
+        try:
+            part.touch()
+            part.unlink()
+        except OSError as error:
+            raise self._unsaved(path, error) from error
+
     def _unsaved(self, path: Path, error: OSError) -> InputError:
         kind = UnsavedError if len(self.record.effects) != self._begun else InputError
         return kind(f"cannot write the sandbox's world {path}: {error.strerror}", next_step="Check its folder and disk")
