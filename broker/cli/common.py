@@ -4,6 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,22 @@ ProcsPerGpu = Annotated[
     int,
     typer.Option("--procs-per-gpu", min=0, metavar="N", help="Processors with one GPU, where a log has only those."),
 ]
+
+Epoch = Annotated[
+    str | None,
+    typer.Option("--epoch", metavar="TIME", help="When a log began that counts seconds and does not say so (SWF)."),
+]
+
+
+def began(epoch: str | None) -> datetime | None:
+    """What --epoch says. Raises UsageError."""
+    from broker.config.values import Wrong, instant
+    from broker.errors import UsageError
+
+    try:
+        return instant(epoch) if epoch else None
+    except Wrong as wrong:
+        raise UsageError(f"--epoch {wrong}", next_step="See: broker jobs --help") from None
 
 
 @dataclass(frozen=True)

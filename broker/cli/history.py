@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from broker.cli.common import Common, ProcsPerGpu, command
+from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command
 
 _TZ = "Zone of times that carry none, such as Europe/Zurich."
 
@@ -30,6 +30,7 @@ def _import(
     how: Annotated[str, typer.Option("--format", help="auto, or a format of `broker jobs`.")] = "auto",
     timezone: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help=_TZ)] = None,
     processors: ProcsPerGpu = 0,
+    epoch: Epoch = None,
     cluster: Annotated[str, typer.Option("--cluster", help="Of jobs that name none.")] = "",
     tenant: Annotated[str, typer.Option("--tenant", help="Of jobs that name none.")] = "",
     hash_names: Annotated[
@@ -41,7 +42,9 @@ def _import(
     from broker.history.importing import Options
     from broker.view import history as view
 
-    options = Options(format=how, cluster=cluster, tenant=tenant, timezone=timezone, procs_per_gpu=processors)
+    options = Options(
+        format=how, cluster=cluster, tenant=tenant, timezone=timezone, procs_per_gpu=processors, epoch=began(epoch)
+    )
     found = history.bring_in(common.path, what, options, hash_names=hash_names, flags=common.flags)
     common.console.answer(view.imports_json(found) if common.json else view.imports_text(found))
     return found.exit_code

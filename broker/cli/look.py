@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from broker.cli.common import Common, ProcsPerGpu, command
+from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Shown:
     source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto"
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None
     processors: ProcsPerGpu = 0
+    epoch: Epoch = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,7 @@ def _jobs(common: Common, shown: Shown, question: Question) -> int:
         format=shown.source_format,
         timezone=shown.timezone,
         procs_per_gpu=shown.processors,
+        epoch=began(shown.epoch),
     )
     if question.asked:
         common.console.answer(_answer(common, given, question))

@@ -3,7 +3,7 @@
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -73,6 +73,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "auto"
     timezone: str | None = None
     procs_per_gpu: int = 0
+    epoch: datetime | None = None
 
 
 def read(path: Path, given: Given, *, flags: Mapping[str, str]) -> Queue:
@@ -148,7 +149,10 @@ def _sources(path: Path, given: Given, flags: Mapping[str, str]) -> tuple[Config
     aliases = config.gpu_aliases if config else ()
     named = [
         msgspec.structs.replace(
-            checked_source(each, given.format, given.timezone), gpu_aliases=aliases, procs_per_gpu=given.procs_per_gpu
+            checked_source(each, given.format, given.timezone),
+            gpu_aliases=aliases,
+            procs_per_gpu=given.procs_per_gpu,
+            epoch=given.epoch,
         )
         for each in given.files
     ]

@@ -36,6 +36,7 @@ _KINDS: dict[Parser, str] = {
     values.some_time: "duration",
     values.size: "size",
     values.timezone: "time zone",
+    values.instant: "time",
     values.loopback: "address",
 }
 

@@ -83,6 +83,7 @@ QUEUE = Section(
         Key("max_size", values.size, "more than this is not read", _SOURCE.max_bytes, "max_bytes"),
         Key("precedence", values.count, "of two sources with the same job, the higher is believed", 0),
         Key("procs_per_gpu", values.count, "processors that go with one GPU, for logs that count only those (SWF)", 0),
+        Key("epoch", values.instant, "when a log began that counts its seconds from then and does not say so (SWF)"),
     ),
     many=True,
 )

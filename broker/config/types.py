@@ -1,6 +1,6 @@
 """What a `broker.toml` says, as values."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -55,6 +55,7 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int = 256 * 2**20
     precedence: int = 0
     procs_per_gpu: int = 0
+    epoch: datetime | None = None
     gpu_aliases: tuple[tuple[str, str], ...] = ()
 
 

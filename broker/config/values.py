@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from enum import StrEnum
@@ -183,6 +183,20 @@ def timezone(raw: Any) -> str:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Wrong(f'does not know the time zone "{name}"; use a name such as "UTC" or "Europe/Zurich"') from None
     return name
+
+
+def instant(raw: Any) -> datetime:
+    """In UTC: seconds since 1970, or ISO 8601 with a zone."""
+    written = str(raw).strip()
+    try:
+        found = datetime.fromtimestamp(int(written), UTC) if written.isdecimal() else datetime.fromisoformat(written)
+    except (ValueError, OverflowError, OSError):
+        found = None
+    if found is None or found.tzinfo is None:
+        raise Wrong(
+            f'expected seconds since 1970, or a time with its zone such as "2026-03-01T00:00Z", got {_shown(raw)}'
+        )
+    return found.astimezone(UTC)
 
 
 def loopback(raw: Any) -> str:

@@ -28,7 +28,7 @@ _JOBS = 10_000
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How files are read. `cluster` and `tenant` are of jobs that name none, `timezone` of times that carry none.
 
-    `procs_per_gpu` is for logs that count only processors.
+    `procs_per_gpu` is for logs that count only processors, `epoch` for those that do not say when they began.
     """
 
     format: str = "auto"
@@ -36,6 +36,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = ""
     timezone: str | None = None
     procs_per_gpu: int = 0
+    epoch: datetime | None = None
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +120,7 @@ def _portions(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
 
 def _context(path: Path, options: Options) -> Context:
     zone = ZoneInfo(options.timezone) if options.timezone else None
-    return Context(path.name, options.cluster, options.tenant, zone, path.name, options.procs_per_gpu)
+    return Context(path.name, options.cluster, options.tenant, zone, path.name, options.procs_per_gpu, options.epoch)
 
 
 def _written(told: Iterator[sources.Told], writer: Writer) -> tuple[int, int]:

@@ -138,7 +138,7 @@ def _format(source: QueueSource, text: str) -> Detected:
 
 def _context(source: QueueSource, ref: str) -> Context:
     zone = ZoneInfo(source.timezone) if source.timezone else None
-    return Context(source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu)
+    return Context(source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu, source.epoch)
 
 
 def _freshness(parsed: Parsed, fetched: Fetched, *, asked: bool) -> None:

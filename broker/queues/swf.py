@@ -69,7 +69,9 @@ def _start(text: str, context: Context) -> datetime:
         return context.epoch
     found = _START.search(text)
     if not found or not int(found[1]):
-        raise Unreadable('does not say when it began; put a line "; UnixStartTime: EPOCH SECONDS" before it')
+        raise Unreadable(
+            'does not say when it began; set epoch, give --epoch, or put a line "; UnixStartTime: SECONDS" before it'
+        )
     try:
         return datetime.fromtimestamp(int(found[1]), UTC)
     except (OverflowError, ValueError, OSError):

@@ -81,3 +81,23 @@ def test_a_log_of_processors_is_told_how_many_go_with_a_gpu(broker: Broker, demo
     shown = broker("jobs", log, "--procs-per-gpu", 8, "-c", demo, "--json")
     assert (shown.code, shown.document["sources"][0]["kept"]) == (0, 6)
     assert broker("jobs", log, "-c", demo).code == 1
+
+
+def test_a_log_that_does_not_say_when_it_began_is_told(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text("1 0 5 3600 32 -1 -1 32 7200 -1 1 7 1 1 2 1 -1 -1\n")
+    told = ("--procs-per-gpu", 8, "-c", demo)
+    refused = broker("history", "import", log, *told)
+    assert refused.code == 1
+    assert "--epoch" in refused.out + refused.err
+    for number, epoch in enumerate(("1772582400", "2026-03-04T00:00:00Z", "2026-03-04T01:00:00+01:00")):
+        (found,) = broker("history", "import", log, *told, "--epoch", epoch, "--json").document["files"]
+        assert (found["kept"], found["changed"]) == ((1, 1) if number == 0 else (0, 0))
+        assert found["known"] is (number > 0), "the same time in other words is the same file"
+    broker("history", "export", "log.csv", "-c", demo)
+    assert "2026-03-04T00:00:00" in (tmp_path / "log.csv").read_text()
+    assert broker("jobs", log, *told, "--epoch", 1772582400, "--json").document["sources"][0]["kept"] == 1
+    for wrong in ("yesterday", "2026-03-04T00:00:00", "9" * 30):
+        asked = broker("jobs", log, *told, "--epoch", wrong)
+        assert asked.code == 1
+        assert "--epoch" in asked.err

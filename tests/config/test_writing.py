@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ RAW: dict[values.Parser, st.SearchStrategy[Any]] = {
     values.some_time: DURATIONS.filter(lambda text: bool(values.duration(text))),
     values.size: st.tuples(st.integers(0), UNITS).map(lambda parts: f"{parts[0]}{parts[1]}"),
     values.timezone: st.sampled_from(["UTC", "Europe/Zurich"]),
+    values.instant: st.integers(0, 10**11) | st.datetimes(timezones=st.just(UTC)).map(str),
     values.loopback: st.sampled_from(["http://127.0.0.1:8080", "http://localhost:1/"]),
 }
 
