@@ -146,7 +146,7 @@ for _verb in ("UPDATE", "DELETE"):
     event.listen(
         ENTRY,
         "after_create",
-        DDL(  # type: ignore[no-untyped-call]
+        DDL(  # type: ignore[no-untyped-call]  # SQLAlchemy has no types here
             f"CREATE TRIGGER entry_no_{_verb.lower()} BEFORE {_verb} ON entry "
             "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         ),

@@ -85,7 +85,7 @@ def _with_forecast(name: str, knobs: Knobs) -> Knobs:
 
 
 def _with(setting: Setting, **changes: object) -> Setting:
-    rules = replace(setting.rules, **changes)  # type: ignore[arg-type]
+    rules = replace(setting.rules, **changes)  # type: ignore[arg-type]  # by names of knobs
     return replace(setting, rules=rules)
 
 

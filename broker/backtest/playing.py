@@ -88,13 +88,13 @@ def placed_sia(
 ) -> Playing:
     """The replay on nodes: lists of records, which are not compiled."""
     empty = new_state(entitlements=entitlements.tolist(), capacity=capacity, rules=setting.rules)
-    state = empty._replace(wanted=np.array(empty.wanted))  # type: ignore[arg-type]
+    state = empty._replace(wanted=np.array(empty.wanted))  # type: ignore[arg-type]  # arrays stand for lists
     classes: dict[int, int] = {}
     for row in _jobs(trace, setting, typical_s, quick_s).tolist():
         add_job(state, Job(*row), classes)
     nodes = Nodes.new(setting.node_gpus, entitlements.tolist(), capacity, setting.rules.reclaim_s)
     world = _plain_world(trace)
-    seen = state._replace(jobs=Records(state.jobs), pool=Records(state.pool))  # type: ignore[arg-type]
+    seen = state._replace(jobs=Records(state.jobs), pool=Records(state.pool))  # type: ignore[arg-type]  # reads alike
     return Playing(seen, _seen(world), partial(replay_placed_until, state, nodes, world))
 
 
@@ -103,7 +103,7 @@ def placed_naive(trace: Trace, capacity: int, node_gpus: int, rank: Floats | Non
     order = [0.0] * len(trace) if rank is None else rank.tolist()
     naive = PlacedNaive.new(trace.gpus.tolist(), order, capacity, node_gpus)
     world = _plain_world(trace)
-    seen = NaiveState(Records(naive.pool), naive.slots)  # type: ignore[arg-type]
+    seen = NaiveState(Records(naive.pool), naive.slots)  # type: ignore[arg-type]  # reads alike
     return Playing(seen, _seen(world), partial(replay_placed_naive_until, naive, world))
 
 
@@ -132,7 +132,7 @@ def _plain_world(trace: Trace) -> World:
 
 def _seen(world: World) -> World:
     """As the driver sees it."""
-    return world._replace(plan=Records(world.plan), position=Records(world.position))  # type: ignore[arg-type]
+    return world._replace(plan=Records(world.plan), position=Records(world.position))  # type: ignore[arg-type]  # reads alike
 
 
 def _hours(trace: Trace) -> int:
@@ -147,8 +147,8 @@ def _world(trace: Trace) -> Any:
     return World(
         plan=plan,
         finish=filled(Node(), len(trace)),
-        capacity_at=np.zeros(hours),  # type: ignore[arg-type]
-        capacity=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
-        raises=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]
+        capacity_at=np.zeros(hours),  # type: ignore[arg-type]  # arrays stand for lists
+        capacity=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]  # arrays stand for lists
+        raises=np.zeros(hours, dtype=np.int64),  # type: ignore[arg-type]  # arrays stand for lists
         position=filled(Position(), 1),
     )

@@ -55,7 +55,7 @@ def knobs_of(forecast: str, durations: str = "none", **given: float | None) -> K
         raise UsageError(f"no forecast is named {forecast!r}", next_step="Choose rolling or learned")
     changed = {name: value for name, value in given.items() if value is not None}
     defaults = LEARNED if forecast == "learned" else Knobs()
-    return replace(defaults, durations=durations, **changed)  # type: ignore[arg-type]
+    return replace(defaults, durations=durations, **changed)  # type: ignore[arg-type]  # by names of knobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

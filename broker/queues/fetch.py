@@ -81,7 +81,7 @@ def _output(process: "subprocess.Popen[bytes]", timeout_s: float, max_bytes: int
             if not ready:
                 raise Unreadable(f"{name} did not end within {timeout_s:g} s and was stopped; raise timeout?")
             for key, _ in ready:
-                if not _drain(key.fileobj, collected):  # type: ignore[arg-type]
+                if not _drain(key.fileobj, collected):  # type: ignore[arg-type]  # a pipe, as registered above
                     selector.unregister(key.fileobj)
             if len(collected[process.stdout]) > max_bytes:
                 raise Unreadable(f"{name} printed more than {max_bytes} bytes; raise max_size")

@@ -102,7 +102,7 @@ def _refuse_expired(claims: dict[str, Any], now: datetime) -> None:
 def _body(answer: IO[bytes], deadline: float, max_bytes: int) -> bytes:
     """Chunk by chunk: a service that dribbles is stopped as well as one that is silent."""
     found = bytearray()
-    while chunk := answer.read1(_CHUNK):  # type: ignore[attr-defined]
+    while chunk := answer.read1(_CHUNK):  # type: ignore[attr-defined]  # HTTPResponse has it, IO does not
         found += chunk
         if len(found) > max_bytes:
             raise Unreadable(f"answered with more than {max_bytes} bytes; raise max_size")

@@ -35,9 +35,9 @@ def compiled(function: F) -> F:
     for known in _KERNELS:
         if known is not function and not getattr(known, "_jitable", False):
             register_jitable(known)
-            known._jitable = True  # type: ignore[attr-defined]
+            known._jitable = True  # type: ignore[attr-defined]  # our mark
     numba.config.CACHE_DIR = str(_cache_folder(function))
-    return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]  # numba is untyped
 
 
 def run(function: Callable[..., Any], *arguments: Any, plain: bool = False) -> Any:
