@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from broker.backtest.calls import Calls
 from broker.backtest.hourly import Setting
 from broker.backtest.policies import Policy, of
 from broker.backtest.protocols import Case, Knobs, case_of, run_moving
-from broker.backtest.trace import Trace
+from broker.backtest.trace import Ints, Trace
 from broker.sia.columns import CREDIT, ENTITLEMENT, GUARD, HOME, ORDER, RESTART, RESTORE
 
 RULES_OFF = {
@@ -99,6 +100,16 @@ def _with_bursts(case: Case, setting: Setting, knobs: Knobs) -> Policy:
     return Policy(comparison=judged, cost_vs_static=cost, outcome=outcome, end=outcome.end[own], plotted=False)
 
 
+def _with_calls(trace: Trace, added: int, order: Ints) -> Calls | None:
+    if trace.calls is None:
+        return None
+    more = Calls.none(added)
+    return Calls(
+        reclaim_s=np.concatenate([trace.calls.reclaim_s, more.reclaim_s])[order],
+        firm=np.concatenate([trace.calls.firm, more.firm])[order],
+    )
+
+
 def with_bursts(case: Case) -> tuple[Trace, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """The trace with the bursts in it, as one-GPU jobs; and which of its jobs were there before."""
     trace = case.trace
@@ -118,5 +129,6 @@ def with_bursts(case: Case) -> tuple[Trace, np.ndarray[tuple[int], np.dtype[np.b
         duration_s=np.concatenate([trace.duration_s, np.full(added, _BURST_S)])[order],
         gpus=np.concatenate([trace.gpus, np.ones(added, dtype=np.int64)])[order],
         wait_s=np.concatenate([trace.wait_s, np.full(added, np.nan)])[order],
+        calls=_with_calls(trace, added, order),
     )
     return found, order < len(trace)

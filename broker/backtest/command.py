@@ -41,6 +41,7 @@ class Options:
     entitlement_quantile: float = 0.90
     entitlements: dict[str, int] = field(default_factory=dict)
     reclaim_s: float = 60.0
+    reclaim_of: dict[str, float] = field(default_factory=dict)
     restore_s: float = 120.0
     lead_s: float = 600.0
     failure: float = 0.0
@@ -98,7 +99,7 @@ def parse_entitlements(given: Sequence[str]) -> dict[str, int]:
 def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> Backtest:
     """Run every policy; `tell` is called with the name of each as it begins."""
     trace, source = _trace(options)
-    case = _case(trace, options)
+    case = _case(trace.called_back_in(options.reclaim_of), options)
     trace = case.trace
     setting = Setting(
         rules=Rules(reclaim_s=options.reclaim_s, restore_s=options.restore_s, firm_share=options.firm_share),

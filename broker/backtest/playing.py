@@ -73,8 +73,12 @@ def _jobs(trace: Trace, setting: "Setting", typical_s: Floats | None, quick_s: F
     jobs["quick_s"] = 10.0 if quick_s is None else quick_s
     if setting.unstoppable > 0:
         jobs["firm"] = np.random.default_rng((setting.seed, 1)).random(len(trace)) < setting.unstoppable
-        jobs["lendable"] = 1 - jobs["firm"]
-        jobs["most"] = np.where(jobs["firm"] > 0, jobs["gpus"], jobs["most"])
+    if trace.calls:
+        jobs["firm"] = np.maximum(jobs["firm"], trace.calls.firm)
+        said = np.isfinite(trace.calls.reclaim_s)
+        jobs["reclaim_s"] = np.where(said, trace.calls.reclaim_s, rules.reclaim_s)
+    jobs["lendable"] = (jobs["firm"] == 0) & (jobs["reclaim_s"] <= rules.reclaim_s)
+    jobs["most"] = np.where(jobs["lendable"] > 0, jobs["most"], jobs["gpus"])
     return jobs
 
 

@@ -15,6 +15,7 @@ from broker.backtest.trace import Rows, Trace, build
 from broker.errors import InputError
 from broker.model.job import Job
 from broker.queues import encoding, registry
+from broker.queues.normal import NO, YES
 from broker.queues.parsed import Context, Unreadable
 from broker.queues.registry import FORMATS, detect
 
@@ -88,7 +89,7 @@ def _number(value: str) -> float:
 
 
 def read_columns(text: str, source: str) -> Rows:
-    """Columns job_id, tenant, user, submit_s, duration_s, gpus; wait_s when known."""
+    """Columns job_id, tenant, user, submit_s, duration_s, gpus; wait_s, reclaim_s and preemptible when known."""
     rows = Rows()
     records = list(_records(text, _REQUIRED, source))
     submits = [_number(record["submit_s"]) for record in records]
@@ -102,8 +103,18 @@ def read_columns(text: str, source: str) -> Rows:
             duration_s=_number(record["duration_s"]) * scale,
             gpus=_number(record["gpus"]),
             wait_s=_number(record.get("wait_s", "")),
+            reclaim_s=_number(record.get("reclaim_s", "")) * scale,
+            preemptible=_flag(record.get("preemptible", ""), rows.notes),
         )
     return rows
+
+
+def _flag(value: str, notes: Counter[str]) -> float:
+    """1, 0, or NaN where nothing is said."""
+    word = value.strip().lower()
+    if word and word not in YES | NO:
+        notes["preemptible is neither yes nor no: taken as not said"] += 1
+    return 1.0 if word in YES else 0.0 if word in NO else NAN
 
 
 def _scale(submits: list[float], notes: Counter[str]) -> float:
@@ -139,9 +150,11 @@ def from_jobs(jobs: Iterable[Job], source: str) -> Trace:
 
 
 def _rows(jobs: Iterable[Job]) -> Rows:
-    rows = Rows()
-    for attempts in _by_job(jobs):
-        rows.add(**_row(attempts))
+    """Where no job says that it can be called back, nothing is taken to be said of any."""
+    rows, found = Rows(), list(_by_job(jobs))
+    said = any(job.preemptible for attempts in found for job in attempts)
+    for attempts in found:
+        rows.add(**_row(attempts), preemptible=float(any(job.preemptible for job in attempts)) if said else NAN)
     return rows
 
 

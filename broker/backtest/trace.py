@@ -7,11 +7,14 @@ that is counted; nothing is dropped silently.
 import sys
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf, nan
 
 import numpy as np
 import numpy.typing as npt
 
+from broker.backtest.calls import Calls
 from broker.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +28,9 @@ _MOST_GPUS = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Sorted by submit; jobs of one instant stay in file order. `wait_s` is NaN where the trace does not say."""
+    """Sorted by submit; jobs of one instant stay in file order. `wait_s` is NaN where the trace does not say, `calls`
+    None where it says of no job how it can be called back.
+    """
 
     tenants: tuple[str, ...]
     users: tuple[str, ...]
@@ -37,6 +42,7 @@ class Trace:
     gpus: Ints
     wait_s: Floats
     notes: Counter[str] = field(default_factory=Counter)
+    calls: Calls | None = None
 
     def __len__(self) -> int:
         return len(self.submit_s)
@@ -54,12 +60,21 @@ class Trace:
             gpus=self.gpus[mask],
             wait_s=self.wait_s[mask],
             notes=self.notes,
+            calls=self.calls.pick(mask) if self.calls else None,
         )
 
     def capped(self, longest_s: float) -> "Trace":
         """The same jobs, none longer than `longest_s`."""
         kept = {name: getattr(self, name) for name in self.__slots__}
         return Trace(**{**kept, "duration_s": np.minimum(self.duration_s, longest_s)})
+
+    def called_back_in(self, seconds: Mapping[str, float]) -> "Trace":
+        """The same jobs, with reclaim times by tenant or tenant/user where they say none of their own."""
+        if not seconds:
+            return self
+        kept = {name: getattr(self, name) for name in self.__slots__}
+        names = [(self.tenants[v], self.users[u]) for v, u in zip(self.tenant, self.user, strict=True)]
+        return Trace(**{**kept, "calls": (self.calls or Calls.none(len(self))).of_classes(names, seconds)})
 
 
 @dataclass(slots=True)
@@ -73,10 +88,22 @@ class Rows:
     duration_s: "array[float]" = field(default_factory=lambda: array("d"))
     gpus: "array[int]" = field(default_factory=lambda: array("q"))
     wait_s: "array[float]" = field(default_factory=lambda: array("d"))
+    reclaim_s: "array[float]" = field(default_factory=lambda: array("d"))
+    preemptible: "array[float]" = field(default_factory=lambda: array("d"))  # 1, 0, or NaN: not said
     notes: Counter[str] = field(default_factory=Counter)
 
     def add(
-        self, *, id: str, tenant: str, user: str, submit_s: float, duration_s: float, gpus: float, wait_s: float
+        self,
+        *,
+        id: str,
+        tenant: str,
+        user: str,
+        submit_s: float,
+        duration_s: float,
+        gpus: float,
+        wait_s: float,
+        reclaim_s: float = nan,
+        preemptible: float = nan,
     ) -> None:
         """Keep the row, or count why it is left out."""
         reason = _unusable(submit_s, duration_s, gpus)
@@ -89,7 +116,9 @@ class Rows:
         self.submit_s.append(submit_s)
         self.duration_s.append(duration_s)
         self.gpus.append(int(gpus))
-        self.wait_s.append(wait_s if wait_s >= 0 else float("nan"))
+        self.wait_s.append(wait_s if wait_s >= 0 else nan)
+        self.reclaim_s.append(reclaim_s if 0 <= reclaim_s < inf else nan)
+        self.preemptible.append(preemptible)
 
 
 def _unusable(submit_s: float, duration_s: float, gpus: float) -> str:
@@ -132,7 +161,18 @@ def build(rows: Rows, source: str) -> Trace:
         gpus=np.array(rows.gpus, dtype=np.int64)[order],
         wait_s=np.array(rows.wait_s, dtype=np.float64)[order],
         notes=notes,
+        calls=_calls(rows, order, notes),
     )
+
+
+def _calls(rows: Rows, order: Ints, notes: Counter[str]) -> Calls | None:
+    reclaim_s, says = (np.array(each, dtype=np.float64)[order] for each in (rows.reclaim_s, rows.preemptible))
+    if not np.isfinite(reclaim_s).any() and not np.isfinite(says).any():
+        return None
+    firm = says == 0.0
+    if firm.any():
+        notes["cannot be called back"] += int(firm.sum())
+    return Calls(reclaim_s=reclaim_s, firm=firm)
 
 
 def _why_none(notes: Counter[str]) -> str:

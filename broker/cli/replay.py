@@ -28,6 +28,12 @@ class Source:
     entitlement: Annotated[
         list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
     ] = None
+    reclaim_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reclaim-of", help="CLASS=SECONDS, once a class of jobs: TENANT or TENANT/USER; default: --reclaim."
+        ),
+    ] = None
     entitlement_quantile: Annotated[
         float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
     ] = 0.90
@@ -159,6 +165,7 @@ def _backtest(
     if "learned" in (holding.forecast, holding.durations):
         require("forecasts need", FORECASTS, "sia")
     from broker.backtest import command as backtest
+    from broker.backtest.calls import parse_reclaims
 
     if html is not None:
         may_be_saved(html)
@@ -170,6 +177,7 @@ def _backtest(
         synthetic_seed=source.synthetic or 0,
         entitlement_quantile=source.entitlement_quantile,
         entitlements=backtest.parse_entitlements(source.entitlement or []),
+        reclaim_of=parse_reclaims(source.reclaim_of or []),
         jobs=jobs,
         knobs=knobs,
         **vars(conditions),

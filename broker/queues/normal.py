@@ -34,7 +34,7 @@ ALIASES = {
 _SPREADSHEET = re.compile(r"\d+(?:[.,]\d+)?e\+?\d+", re.IGNORECASE)
 _DECIMAL = re.compile(r"-?\d+(?:[.,]0*)?")
 _FRACTION = re.compile(r"-?\d*[.,]\d+")
-_YES, _NO = frozenset({"true", "yes", "1", "y"}), frozenset({"false", "no", "0", "n"})
+YES, NO = frozenset({"true", "yes", "1", "y"}), frozenset({"false", "no", "0", "n"})
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 
 
@@ -192,9 +192,9 @@ class _Getter:
 
     def flag(self, name: str, default: bool) -> bool:
         text = (self.text(name) or "").lower()
-        if text and text not in _YES | _NO:
+        if text and text not in YES | NO:
             raise Unfit(f"{name} is not true or false", text)
-        return text in _YES if text else default
+        return text in YES if text else default
 
     def list(self, name: str) -> tuple[str, ...]:
         """A list, a JSON list in a text, or words with spaces, commas or semicolons between them."""
