@@ -58,10 +58,10 @@ class Standpoint:
         return connect(cloud, clock).consumption(reservation)
 
     def report(self, *, since: str, by: str) -> "Report":
-        """Raises UsageError for a time that cannot be read."""
+        """Raises UsageError for a time that cannot be read, or has not come."""
         from broker.report import By, report
 
-        start = moment(since, self._now)
+        start = self._past(since)
         hold = self._config.policy.purchase.minimum_hold
         return report(self._ledger(start), since=start, until=self._now, by=By(by), minimum_hold=hold)
 
@@ -69,8 +69,14 @@ class Standpoint:
         """How the report's figures came about over time."""
         from broker.course import course
 
-        start = moment(since, self._now)
+        start = self._past(since)
         return course(self._ledger(start), start, self._now)
+
+    def _past(self, since: str) -> datetime:
+        start = moment(since, self._now)
+        if start > self._now:
+            raise UsageError(f"--since {since} has not come yet", next_step="Give a time that is over, or 7d")
+        return start
 
     def _ledger(self, start: datetime) -> "Ledger":
         from broker.pieces import Ledger

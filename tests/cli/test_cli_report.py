@@ -113,3 +113,13 @@ def test_a_page_is_of_what_was_done_and_not_of_a_plan(broker: Broker, demo: Path
 def test_a_state_that_holds_nothing_has_a_page_too(broker: Broker, demo: Path) -> None:
     assert broker("report", "-c", demo, "--html", "cost.html").code == 0
     assert "By tenant" in Path("cost.html").read_text()
+
+
+@pytest.mark.parametrize("since", ["0h", "5w"])
+def test_a_window_may_be_empty_or_long_and_not_of_the_future(broker: Broker, demo: Path, since: str) -> None:
+    assert broker("run", "-c", demo).code == 0
+    assert broker("report", "-c", demo, "--since", since, "--html", "cost.html").code == 0
+    assert not re.search(r"\b(nan|inf)\b", Path("cost.html").read_text())
+    ran = broker("report", "-c", demo, "--since", "2999-01-01T00:00:00Z")
+    assert (ran.code, ran.out) == (1, "")
+    assert "has not come yet" in ran.err
