@@ -98,6 +98,11 @@ def _sentences(job: Explained, known: Known, entitlement: int) -> list[str]:
         lines.append("It holds no slots, as the queue tells it.")
     else:
         lines.append(f"It has run since {job.running_since:%Y-%m-%d %H:%M:%S} UTC, or before the first look.")
+    if known.most:
+        lines.append(
+            f"It is elastic: {known.gpus} GPUs are its share, it can use {max(known.most, known.gpus)}, "
+            f"and the queue shows it on {known.shown}."
+        )
     if job.owed_since is None and not job.may_borrow:
         lines.append(
             "It does not borrow: it cannot be called back, its tenant does not borrow, or its class gave back late."
