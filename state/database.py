@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlalchemy import Engine, StaticPool, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, NoResultFound
 
 from broker.errors import StateError
 
@@ -62,14 +63,19 @@ def make_file(path: Path) -> None:
 
 @contextmanager
 def in_plain_words(path: Path) -> Iterator[None]:
-    """Every database error as one StateError that says what to do."""
+    """Every database error as one StateError that says what to do; also rows that hold what we never wrote."""
     try:
         yield
+    except _DAMAGE as error:
+        raise _translated(path, sqlite3.DatabaseError(f"malformed: {error}")) from error
     except DBAPIError as error:
         raise _translated(path, error.orig or error) from error
     except sqlite3.Error as error:
         raise _translated(path, error) from error
 
+
+_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, OverflowError, NoResultFound)
+"""What reading a row ends in that SQLite took for whole: it keeps no checksums."""
 
 _PERMISSIONS = "Check the directory's permissions, or give another --state"
 _WORDS = (
