@@ -24,8 +24,7 @@ from broker.interruption import SAME_WISH_S, SIGNALS, WORD, Stopping
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from tests.crash.clouds import CLOUDS
-from tests.crash.test_whole_broker import MOST_JOBS, Site, settle_down
-from tests.crash.truth import held_by_ledger, money_is_right, open_intents, sent_again
+from tests.crash.test_whole_broker import MOST_JOBS, Site, must_be_whole
 
 SAVE, APPLY_SAVED = "plan --out plan.json", "apply plan.json --yes"
 COMMANDS = (
@@ -187,13 +186,7 @@ def live(site: Site, *, interruptions: int, seed: int) -> int:
 
 def survive(site: Site, *, interruptions: int, seed: int) -> int:
     broke_off = live(site, interruptions=interruptions, seed=seed)
-    for jobs in (4, 0):
-        settle_down(site, jobs)
-        assert site.held == jobs, "duplicate, leak or loss"
-        assert open_intents(site.state) == 0
-        assert sum(held_by_ledger(site.state).values()) == jobs
-    assert [again for cloud in CLOUDS for again in sent_again(site.sandbox, cloud)] == []
-    money_is_right(site.sandbox, site.state, site.now)
+    must_be_whole(site)
     return broke_off
 
 
