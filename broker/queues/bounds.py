@@ -11,6 +11,8 @@ LONGEST = 512
 """Characters of what tells jobs apart or decides about them: one that was cut might be another's."""
 LONGEST_TITLE = 512
 """Characters of a job's own name, which is only shown: a longer one is cut, and that is said."""
+LONGEST_CONSTRAINT = 4096
+"""Characters of all labels and features that a job insists on, written one after the other."""
 CUT = f"names of jobs longer than {LONGEST_TITLE} characters are cut"
 
 
@@ -19,10 +21,10 @@ def within(jobs: Iterable[Job], parsed: Parsed) -> list[Job]:
     return [kept for job in jobs if (kept := job if _short(job) else _bounded(job, parsed)) is not None]
 
 
-def short(what: str, text: str) -> str:
+def short(what: str, text: str, most: int = LONGEST) -> str:
     """Raises Unfit."""
-    if len(text) > LONGEST:
-        raise Unfit(f"{what} is longer than {LONGEST} characters", text)
+    if len(text) > most:
+        raise Unfit(f"{what} is longer than {most} characters", text)
     return text
 
 
@@ -44,13 +46,23 @@ def _short(job: Job) -> bool:
         and (job.gpu_model is None or len(job.gpu_model) <= LONGEST)
         and (job.name is None or len(job.name) <= LONGEST_TITLE)
         and (job.uid is None or len(job.uid) <= LONGEST)
+        and (job.constraint is None or len(job.constraint) <= LONGEST_CONSTRAINT)
+        and not (job.depends_on and _longest(job.depends_on) > LONGEST)
+        and not (job.node_names and _longest(job.node_names) > LONGEST)
     )
+
+
+def _longest(names: tuple[str, ...]) -> int:
+    return max(map(len, names))
 
 
 def _bounded(job: Job, parsed: Parsed) -> Job | None:
     try:
         for what in ("id", "tenant", "cluster", "user", "queue", "gpu_model", "uid"):
             short(what, getattr(job, what) or "")
+        short("constraint", job.constraint or "", LONGEST_CONSTRAINT)
+        for what in ("depends_on", "node_names"):
+            short(f"a name in {what}", max(getattr(job, what), key=len, default=""))
     except Unfit as unfit:
         parsed.quarantine(job.raw_ref[:LONGEST] or "a row", unfit)
         return None

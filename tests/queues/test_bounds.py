@@ -15,8 +15,14 @@ LONG = "n" * 100_000
 
 
 def bounded(job: Job) -> bool:
-    names = (job.id, job.tenant, job.cluster, job.user, job.queue, job.gpu_model, job.name, job.uid)
-    return all(len(each or "") <= bounds.LONGEST for each in names)
+    """Whatever fields a job has: those of texts, and of lists of texts."""
+    values = [(name, getattr(job, name)) for name in Job.__struct_fields__]
+    texts = [(name, text) for name, value in values for text in (value if isinstance(value, tuple) else [value])]
+    return all(len(text) <= _most(name) for name, text in texts if isinstance(text, str))
+
+
+def _most(name: str) -> int:
+    return bounds.LONGEST_CONSTRAINT if name == "constraint" else bounds.LONGEST
 
 
 @pytest.mark.parametrize("path", ALONE, ids=named)
@@ -51,10 +57,14 @@ def test_what_tells_jobs_apart_is_set_aside_and_what_is_shown_is_cut() -> None:
         {"id": "b", "submit": 1, "gpus": 1, "user": LONG},
         {"id": "c" * bounds.LONGEST, "submit": 1, "gpus": 1},
         {"id": "d" * (bounds.LONGEST + 1), "submit": 1, "gpus": 1},
+        {"id": "e", "submit": 1, "gpus": 1, "constraint": "c" * bounds.LONGEST_CONSTRAINT},
+        {"id": "f", "submit": 1, "gpus": 1, "constraint": "c" * (bounds.LONGEST_CONSTRAINT + 1)},
+        {"id": "g", "submit": 1, "gpus": 1, "depends_on": ["a", LONG]},
+        {"id": "h", "submit": 1, "gpus": 1, "node_names": [LONG, "n1"]},
     ]
     found = checked("jsonl", b"".join(json.dumps(job).encode() + b"\n" for job in jobs))
-    assert [job.id[0] for job in found.jobs] == ["a", "c"]
+    assert [job.id[0] for job in found.jobs] == ["a", "c", "e"]
     assert found.jobs[0].name == "n" * bounds.LONGEST_TITLE
-    assert found.quarantined == 2
+    assert found.quarantined == 5
     assert said(found)
     assert any(bounds.CUT in line for line in found.problems)
