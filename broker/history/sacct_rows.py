@@ -198,7 +198,7 @@ class SacctRows:
         if not found.count:
             return _Wanted(0, None, "asks for a fraction of a GPU" if found.fractions else "asks for no GPU")
         kind = found.kind or given.kind or asked.kind or kind_in(request[2])
-        return _Wanted(found.count, self._names.model[kind] if kind else None)
+        return _Wanted(found.count, self._names.model[short("gpu_model", kind)] if kind else None)
 
     def _resized(self, row: Row, cells: list[str], batch: Batch) -> None:
         """The record of a job's earlier size ends where its present one begins."""

@@ -59,6 +59,7 @@ def test_numbers_beyond_reason_are_set_aside_alone(
         (row("7", account="a" * 1000), 1),
         (row("7").replace("|gpu|", f"|{'q' * 1000}|"), 1),
         (row("7").replace("|gpu|", f"|{','.join(['gpu'] * 1000)}|"), 0),
+        (row("7").replace("gpu:h100", f"gpu:{'m' * 1000}"), 1),
         (row("7").replace("|train", f"|{'t' * 1000}"), 0),
     ],
 )
