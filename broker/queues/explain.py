@@ -46,7 +46,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 def explained(job: Job, format: str, text: str, context: Context) -> Explained:
     """`job` was read from `text`."""
-    record = _record(text, job.raw_ref)
+    record = _record(registry.plain(format, text).document, job.raw_ref)
     return Explained(job=job, format=format, raw=tuple(_raws(record, job.id, format, context)) if record else ())
 
 
@@ -84,7 +84,7 @@ def _record(text: str, ref: str) -> _Record | None:
 
 
 def _in_document(text: str, name: str, index: int) -> _Record | None:
-    """An item of a JSON document, which may have other lines around it."""
+    """An item of a JSON document."""
     try:
         document = json.loads(text)
         value = document[name][index] if name else document[index]

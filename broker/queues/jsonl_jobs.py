@@ -4,6 +4,7 @@ A first line `{"meta": {"jobs": 12, "as_of": "2026-03-04T14:00:00Z"}}` says how 
 is cut off shows, and an empty queue can be told from a broken one.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
@@ -15,6 +16,8 @@ from broker.queues.normal import FIELDS, field, flat, job
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 from broker.queues.times import moment
 
+_ARRAY = re.compile(r"\[\s*(?:[{\]]|$)")
+"""Many a log line begins with a bracket, too."""
 _ENCODE = msgspec.json.Encoder()
 
 
@@ -23,7 +26,7 @@ def suits(head: str) -> str:
     first_line = head.partition("\n")[0].rstrip()
     if first_line.startswith("{") and first_line.endswith("}"):
         return "each line is a JSON object"
-    return "it is a JSON array" if first_line.startswith("[") else ""
+    return "it is a JSON array" if _ARRAY.match(first_line) else ""
 
 
 def read(text: str, context: Context) -> Parsed:

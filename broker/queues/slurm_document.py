@@ -33,11 +33,9 @@ _ANSWER = msgspec.json.Decoder(Answer)
 
 def is_document(head: str) -> bool:
     """Whether a text begins like Slurm's JSON: an object with "jobs", or one that only reports errors."""
-    if head.startswith("{"):
-        first_line = head.partition("\n")[0].rstrip()
-        one_a_line = first_line.endswith("}") and len(first_line) > 2 and not _JOBS.search(first_line)
-        return bool(_JOBS.search(head) or _ERRORS.search(head)) and not one_a_line
-    return "\n{" in head and bool(_JOBS.search(head))
+    first_line = head.partition("\n")[0].rstrip()
+    one_a_line = first_line.endswith("}") and len(first_line) > 2 and not _JOBS.search(first_line)
+    return head.startswith("{") and bool(_JOBS.search(head) or _ERRORS.search(head)) and not one_a_line
 
 
 def is_accounting(head: str) -> bool:
@@ -47,7 +45,7 @@ def is_accounting(head: str) -> bool:
 
 def read(text: str, parsed: Parsed, ask: str, server: str) -> list[msgspec.Raw]:
     """The raw records; sets their freshness. `ask` and `server`: what to run and to look at. Raises Unreadable."""
-    answer = _answer(text, parsed)
+    answer = _answer(text)
     _refuse_errors(answer, server)
     if answer.jobs is None:
         raise Unreadable(f'has no "jobs"; is it the whole output of {ask}?')
@@ -70,20 +68,12 @@ def drafts(
             parsed.drop(unwanted)
 
 
-def _answer(text: str, parsed: Parsed) -> Answer:
-    """The JSON document; log lines that a site's wrapper prints around it are passed over, and said."""
+def _answer(text: str) -> Answer:
+    """Raises Unreadable."""
     try:
         return _ANSWER.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        start, end = text.find("\n{"), text.rfind("\n}")
-        first = 0 if text.startswith("{") else start + 1
-        if end < 0 or (first == 0 and not text.startswith("{")):
-            raise _broken(text, error) from None
-        parsed.note("lines around the JSON document were passed over")
-        try:
-            return _ANSWER.decode(text[first : end + 2])
-        except (msgspec.DecodeError, RecursionError):
-            raise _broken(text, error) from None
+        raise _broken(text, error) from None
 
 
 def _broken(text: str, error: Exception) -> Unreadable:

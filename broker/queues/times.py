@@ -15,6 +15,9 @@ _MOST_DIGITS = 12
 _SCALES = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 """From this magnitude on, an epoch is in nanoseconds, microseconds, milliseconds; seconds below (until year 5138)."""
 
+_BEYOND = 2**63
+"""No clock counts further, not even in nanoseconds (year 2262)."""
+
 
 def moment(written: object, zone: ZoneInfo | None) -> datetime | None:
     """An epoch (s, ms, us or ns, by its size) or an ISO time; naive ones are in `zone`. Raises Unfit."""
@@ -36,6 +39,8 @@ def _epoch(value: float) -> datetime | None:
     """0 and below mean "not known" in every queue that writes epochs. Whole numbers may be of any size."""
     if not value > 0:
         return None
+    if value >= _BEYOND:
+        raise Unfit("is not a time", value)
     scale = next((scale for least, scale in _SCALES if value >= least), 1)
     try:
         return datetime.fromtimestamp(value / scale, UTC)

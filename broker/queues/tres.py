@@ -11,6 +11,8 @@ from broker.queues.parsed import Unfit
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _BRACKETS = re.compile(r"\([^()]*\)")
 _COUNT = re.compile(r"(\d{1,12})([kmg]?)", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(r"[-+.]?\d+(?:[.,]\d*)?(?:e[-+]?\d+)?[kmgtp]?$")
+"""Beside a count it may be a model (`gpu:4090:8`); alone it is a count, and none that can be."""
 _FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:shard|mps)(?::[^:=,]*)?[:=](\d{1,9})")
 
@@ -55,7 +57,7 @@ def _item(item: str) -> tuple[str | None, int]:
         return "", 0
     counted = _COUNT.fullmatch(rest[-1]) if rest else None
     names = rest[:-1] if counted else rest
-    if len(names) > 1 or "" in rest:
+    if len(names) > 1 or "" in rest or (names and not counted and _NUMBER.match(names[0])):
         raise Unfit("has a GPU request that cannot be understood", item)
     count = int(counted[1]) * _UNITS[counted[2]] if counted else 1
     return (names[0] if names else None), count

@@ -140,6 +140,11 @@ def test_times_in_the_sites_zone(written: str, utc: str) -> None:
         ({"Submit": "Unknown"}, "has no Submit time"),
         ({"JobID": "abc"}, "has a job id that cannot be understood"),
         ({"TimelimitRaw": "soon"}, "is not a time limit"),
+        ({"ReqTRES": f"cpu=1,gres/gpu={2**64}"}, "has a GPU request that cannot be understood"),
+        ({"ReqTRES": "gres/gpu=-1"}, "has a GPU request that cannot be understood"),
+        ({"ReqTRES": "gres/gpu=1.5"}, "has a GPU request that cannot be understood"),
+        ({"ReqTRES": "gres/gpu=1e3"}, "has a GPU request that cannot be understood"),
+        ({"Submit": "99999999999999999999"}, "submit is not a time"),
         ({"NNodes": "two"}, "nnodes is not a whole number"),
         ({"User": "a|b"}, "has not the columns of the header"),
         ({"State": "COMPLETED", "Start": "2026-03-04T09:00:00Z", "End": "2026-03-04T08:30:00Z"}, "ends before it"),
@@ -172,3 +177,8 @@ def test_a_header_alone_is_an_empty_queue() -> None:
 
 def test_output_that_is_cut_off_is_not_whole() -> None:
     assert not sacct.read(f"{HEADER}\n{line()}", Context("q")).whole
+
+
+def test_a_model_may_be_called_by_a_number() -> None:
+    (job,) = read(line(ReqTRES="cpu=1,gres/gpu:4090=2", AllocTRES="")).jobs
+    assert (job.gpus, job.gpu_model) == (2, "rtx-4090")

@@ -214,12 +214,6 @@ def test_what_is_not_a_whole_answer_is_refused(text: str, what: str) -> None:
         squeue.read(text, Context("q"))
 
 
-def test_lines_around_the_document_are_passed_over() -> None:
-    document = json.dumps({"jobs": [record()], "errors": []}, indent=1)
-    parsed = squeue.read(f"Loading module slurm\n{document}\nbye\n", Context("q"))
-    assert len(parsed.jobs) == 1 and parsed.notes
-
-
 def test_the_time_of_the_last_change_is_known() -> None:
     assert read(record(), last_update=wrapped(SUBMIT)).as_of == AT
 
