@@ -37,6 +37,16 @@ def began(epoch: str | None) -> datetime | None:
         raise UsageError(f"--epoch {wrong}", next_step="See: broker jobs --help") from None
 
 
+def named_column(written: str) -> tuple[str, str]:
+    """What --column says: a field of ours, and what the file calls it. Raises UsageError."""
+    from broker.errors import UsageError
+
+    ours, sign, theirs = written.partition("=")
+    if not (ours.strip() and sign and theirs.strip()):
+        raise UsageError(f"--column {written!r} is not OURS=THEIRS", next_step='For example: --column gpus="GPU count"')
+    return ours.strip(), theirs.strip()
+
+
 @dataclass(frozen=True)
 class Common:
     """The flags that every command takes; each may stand before or after the command's name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command
+from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command, named_column
 from broker.cli.completion import reservation_ids
 
 if TYPE_CHECKING:
@@ -43,13 +43,21 @@ class Shown:
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None
     processors: ProcsPerGpu = 0
     epoch: Epoch = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="OURS=THEIRS", help='Of a CSV with other names: gpus="GPU count". Repeatable.'
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """What `jobs` is asked beside the table; at most one of these."""
 
-    explain: Annotated[str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours.")] = None
+    explain: Annotated[
+        str | None, typer.Option(metavar="ID", help="How one job's raw fields became ours, by its id or name.")
+    ] = None
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Each row that was set aside, and why.")] = False
     confirm: Annotated[str | None, typer.Option(metavar="NAME", help="Believe a queue that lost most jobs.")] = None
 
@@ -102,6 +110,7 @@ def _jobs(common: Common, shown: Shown, question: Question) -> int:
         timezone=shown.timezone,
         procs_per_gpu=shown.processors,
         epoch=began(shown.epoch),
+        columns=tuple(named_column(each) for each in shown.columns or ()),
     )
     if question.asked:
         common.console.answer(_answer(common, given, question))

@@ -2,9 +2,10 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -74,6 +75,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     timezone: str | None = None
     procs_per_gpu: int = 0
     epoch: datetime | None = None
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 def read(path: Path, given: Given, *, flags: Mapping[str, str]) -> Queue:
@@ -111,7 +113,7 @@ def explain(
         explained(job, part.format, part.text, part.context)
         for _, part in _parts(path, given, flags)
         for job in part.parsed.jobs
-        if job.id == identity
+        if identity in (job.id, job.name)
     )
     if not found:
         raise InputError(f"no source holds a job {identity}", next_step="See the ids with: broker jobs -v; rows that "
@@ -153,6 +155,7 @@ def _sources(path: Path, given: Given, flags: Mapping[str, str]) -> tuple[Config
             gpu_aliases=aliases,
             procs_per_gpu=given.procs_per_gpu,
             epoch=given.epoch,
+            columns=given.columns,
         )
         for each in given.files
     ]
@@ -164,12 +167,16 @@ def _clock(config: Config | None) -> Clock:
 
 
 def checked_source(path: Path, source_format: str, timezone: str | None) -> QueueSource:
-    try:
-        checked = choice(("auto", *FORMATS))(source_format)
-        zone = checked_timezone(timezone) if timezone else None
-    except Wrong as wrong:
-        raise UsageError(f"the flag {wrong}", next_step="See: broker jobs --help") from None
+    checked = _checked("--format", choice(("auto", *FORMATS)), source_format)
+    zone = _checked("--tz", checked_timezone, timezone) if timezone else None
     return QueueSource(name=path.name, files=(path,), format=checked, timezone=zone, max_age=_ANY_AGE)
+
+
+def _checked(flag: str, parser: Callable[[str], Any], given: str) -> Any:
+    try:
+        return parser(given)
+    except Wrong as wrong:
+        raise UsageError(f"{flag} {wrong}", next_step="See: broker jobs --help") from None
 
 
 def _groups(views: Sequence[SourceView], pools: tuple[Pool, ...]) -> tuple[Group, ...]:

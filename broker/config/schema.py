@@ -78,6 +78,12 @@ QUEUE = Section(
         Key("tenant", values.text, "the tenant of jobs that name none", ""),
         Key("pools", values.texts, "the pools whose demand this source tells; empty: all", ()),
         Key("timezone", values.timezone, "of times that carry no zone; without it such times are refused"),
+        Key(
+            "columns",
+            values.pairs(values.text),
+            'of a CSV whose columns have other names: `{ id = "Job", gpus = "GPU count" }`; the rest keep theirs',
+            (),
+        ),
         Key("max_age", values.some_time, "older than this, the source is not believed", _SOURCE.max_age),
         Key("timeout", values.some_time, "longer than this, a command or service is not waited for", _SOURCE.timeout),
         Key("max_size", values.size, "more than this is not read", _SOURCE.max_bytes, "max_bytes"),

@@ -36,7 +36,8 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     `timezone` is for times that carry none; without it such times are refused. `max_age` bounds how old the source's
     own word may be, `timeout` how long a command or service may take, `max_bytes` how much is read. `precedence`: of
     two sources that report the same job the higher one is believed, and the earlier one among equals. `gpu_aliases`:
-    lower-case names of GPUs -> models; they are the configuration's, the same for all sources.
+    lower-case names of GPUs -> models; they are the configuration's, the same for all sources. `columns`: fields of
+    ours -> what a table (CSV) calls them.
     """
 
     name: str
@@ -57,6 +58,7 @@ class QueueSource(msgspec.Struct, frozen=True, kw_only=True):
     procs_per_gpu: int = 0
     epoch: datetime | None = None
     gpu_aliases: tuple[tuple[str, str], ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 class EntitlementSource(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,5 +55,13 @@ class Clocking:
         return moment(text, self._zone) if text.isascii() and text[10] in "T " else None
 
     def _other(self, text: str) -> int | None:
-        found = moment(text, self._zone)
+        try:
+            found = moment(text, self._zone)
+        except Unfit as unfit:
+            raise Unfit(_holds(unfit.reason), unfit.value) from None
         return None if found is None else to_us(found)
+
+
+def _holds(reason: str) -> str:
+    """Of a row, where which of its times it is cannot be said without slowing down all others."""
+    return f"holds {reason.removeprefix('is ')}" if reason.startswith("is a ") else f"holds something that {reason}"

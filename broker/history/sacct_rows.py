@@ -16,12 +16,12 @@ from broker.queues import sacct, words
 from broker.queues.arrays import waiting
 from broker.queues.bounds import LONGEST, short, title
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
+from broker.queues.slurm_record import HELD_REASONS
 from broker.queues.times import NOT_KNOWN, limit_minutes, span
 from broker.queues.tres import gpus, kind_in
 from state.history.facts import LIVE, TOLD, Row, turn_of
 from state.history.words import Memo, Words
 
-_HELD_REASONS = frozenset({"JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied"})
 _MISSING = ""
 _MOST_SECONDS = re.compile(r"\d{1,10}", re.ASCII)
 
@@ -216,7 +216,7 @@ def _state(written: tuple[str, str]) -> _State:
     if word.startswith("REVOKED"):
         return _State(LIVE, "", True, False, dropped="runs in another cluster of the federation")
     state = words.state(text)
-    if state is JobState.PENDING and reason in _HELD_REASONS:
+    if state is JobState.PENDING and reason in HELD_REASONS:
         state = JobState.HELD
     asks = state in (JobState.PENDING, JobState.HELD)
     started = not asks and state is not JobState.UNKNOWN

@@ -25,7 +25,7 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     """One job source as read. rows = kept + merged + dropped + quarantined.
 
     `as_of` is the source's own freshness. `problems` are one line each, with where and what to do. `read_as` is the
-    format, and why it was taken for that.
+    format, and why it was taken for that. `dropped_why` counts what was dropped by reason, before other sources count.
     """
 
     source: str
@@ -36,6 +36,7 @@ class SourceView(msgspec.Struct, frozen=True, kw_only=True):
     kept: int = 0
     merged: int = 0
     dropped: int = 0
+    dropped_why: tuple[tuple[str, int], ...] = ()
     quarantined: int = 0
     pools: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

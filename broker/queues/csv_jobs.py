@@ -3,15 +3,19 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 from broker.model.job import Job
-from broker.queues.normal import FIELDS, REQUIRED, field, flat, job
+from broker.queues.normal import FIELDS, READ, REQUIRED, field, flat, job
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 
 DELIMITERS = ",;\t|"
+RENAME = (
+    "id, submit and gpus are required: rename columns, or say which they are, as in "
+    '`columns = { gpus = "GPU count" }` of the [[queue]] or `broker jobs --column gpus="GPU count"`'
+)
 _MODEL = {"gpus": " for their number, and call the model gpu_type"}
 
 
@@ -20,6 +24,12 @@ def suits(head: str) -> str:
     columns = _head(head)
     missing = [name for name in REQUIRED if name not in columns]
     return "" if missing else f"its first line names the columns {', '.join(REQUIRED)}"
+
+
+def is_table(head: str) -> bool:
+    """Whether the first line has several columns, whatever they are called."""
+    first_line = head.partition("\n")[0]
+    return len(first_line.split(delimiter(first_line))) > 2 and not first_line.startswith(("{", "["))
 
 
 def lacks(head: str) -> list[str]:
@@ -33,13 +43,32 @@ def _head(head: str) -> set[str]:
     return {field(name.strip().strip('"')) for name in first_line.split(delimiter(first_line))}
 
 
+def naming(columns: Sequence[tuple[str, str]]) -> Callable[[str], str]:
+    """The field that a column fills, where `columns` are pairs of a field and its column's own name.
+
+    Raises Unreadable for a field that there is not.
+    """
+    own = {theirs.strip().lower(): ours.strip().lower() for ours, theirs in columns}
+    strange = [ours for ours in own.values() if ours not in READ]
+    if strange:
+        raise Unreadable(f"is given columns for {', '.join(strange)}; the fields are {', '.join(sorted(READ))}")
+    taken = frozenset(own.values())
+
+    def named(header: str) -> str:
+        given = own.get(header.strip().lower())
+        usual = field(header)
+        return given or (usual if usual not in taken else header.strip())
+
+    return named
+
+
 def delimiter(first_line: str) -> str:
     return max(DELIMITERS, key=first_line.count)
 
 
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
-    return read_named(text, context, field)
+    return read_named(text, context, naming(context.columns))
 
 
 def read_named(text: str, context: Context, named: Callable[[str], str]) -> Parsed:
@@ -59,7 +88,7 @@ def stream(lines: Iterator[str], context: Context, parsed: Parsed) -> Iterator[J
     """Jobs one by one, doubles among them, from lines with their ends. Raises Unreadable."""
     first_line = next((line for line in lines if line.strip()), "")
     rows = csv.reader(chain([first_line], lines), delimiter=delimiter(first_line), strict=True)
-    columns = _columns(rows, first_line.endswith(("\n", "\r")), field, parsed)
+    columns = _columns(rows, first_line.endswith(("\n", "\r")), naming(context.columns), parsed)
     return _jobs(rows, columns, context, parsed)
 
 
@@ -90,13 +119,13 @@ def _columns(rows: Iterator[list[str]], ended: bool, named: Callable[[str], str]
     columns = [named(name) for name in header]
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
-        raise Unreadable(f"its header lacks {', '.join(missing)}; required are {', '.join(REQUIRED)}")
+        raise Unreadable(f"has no column {', '.join(missing)}; {RENAME}; it has {', '.join(header)[:200]}")
     if not ended:
         raise Unreadable("ends within its header line: it is cut off, or still being written")
     for twice in sorted({name for name in columns if name and columns.count(name) > 1}):
         those = [given.strip() for given, name in zip(header, columns, strict=True) if name == twice]
         raise Unreadable(f"has two columns for {twice} ({', '.join(those)}); keep one{_MODEL.get(twice, '')}")
-    unknown = [name for name in columns if name not in FIELDS]
+    unknown = [name for name in columns if name not in READ]
     if unknown:
         parsed.note(f"columns not used: {', '.join(unknown[:8])}")
     return columns

@@ -57,8 +57,8 @@ def named(text: str, aliases: Mapping[str, str] | None = None) -> Named:
     written = _aliased(text.strip(), aliases or {})
     if shape := known(written):
         return _of_shape(shape)
-    if piece := _piece(written):
-        return Named(normalise(_without_piece(written)), count=0, piece=piece)
+    if part := piece(written):
+        return Named(normalise(_without_piece(written)), count=0, piece=part)
     request = _REQUEST.fullmatch(written.lower())
     kind = request["kind"] if request else written
     model = normalise(kind)
@@ -106,11 +106,12 @@ def _of_shape(shape: Shape) -> Named:
     return Named(shape.gpu_model, memory_gb(shape.gpu_model), shape.gpus, "" if shape.gpus else "vgpu")
 
 
-def _piece(written: str) -> str:
+def piece(written: str) -> str:
+    """Which part of a GPU a name means: a MIG profile, shared, mps, vgpu; "" for whole ones."""
     profile = _MIG.search(written)
     if profile:
         return f"mig-{profile[1].lower()}"
-    return next((piece for pattern, piece in _PIECES if pattern.search(written)), "")
+    return next((part for pattern, part in _PIECES if pattern.search(written)), "")
 
 
 def _without_piece(written: str) -> str:

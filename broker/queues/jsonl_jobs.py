@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from broker.model.job import Job
-from broker.queues.normal import FIELDS, field, flat, job
+from broker.queues.normal import READ, field, flat, job
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 from broker.queues.times import moment
 
@@ -107,7 +107,7 @@ def _jobs(records: Iterable[tuple[int, Any]], context: Context, parsed: Parsed) 
             if not isinstance(raw, dict):
                 raise Unfit("is not a JSON object", raw)
             record = {field(name): value for name, value in raw.items()}
-            unknown.update(dict.fromkeys(name for name in record if name not in FIELDS))
+            unknown.update(dict.fromkeys(name for name in record if name not in READ))
             yield job(record, context, f"{context.ref}:{number}", parsed)
         except Unfit as unfit:
             parsed.quarantine(f"line {number}", unfit)

@@ -14,7 +14,7 @@ from broker.model.job import Job, JobState
 from broker.queues import words
 from broker.queues.gpu_names import named
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unwanted
-from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment
+from broker.queues.times import NO_LIMIT, NOT_KNOWN, moment, written_span
 
 REQUIRED = ("id", "submit", "gpus")
 FIELDS = (
@@ -23,13 +23,18 @@ FIELDS = (
     "priority", "depends_on", "not_before", "deadline", "gang", "preemptible", "node_names", "constraint",
     "uid",
 )  # fmt: skip
+SPAN = "time_limit"
+"""A column that holds a limit as people write it; `time_limit_s` wins."""
+READ = frozenset({*FIELDS, SPAN})
 ALIASES = {
     "job_id": "id", "jobid": "id", "account": "tenant", "namespace": "tenant", "vc": "tenant", "project": "tenant",
-    "gpus_total": "gpus", "gpu_num": "gpus", "num_gpus": "gpus", "gpu": "gpus", "gpu_model": "gpu_type",
+    "gpus_total": "gpus", "gpu_num": "gpus", "num_gpus": "gpus", "gpu_count": "gpus", "ngpus": "gpus", "gpu": "gpus",
+    "gpu_model": "gpu_type",
     "submit_time": "submit", "submitted_time": "submit", "submitted": "submit", "submitted_at": "submit",
-    "created_at": "submit", "start_time": "start", "started_at": "start", "end_time": "end", "ended_at": "end",
-    "finished_at": "end", "eligible_time": "eligible", "status": "state", "partition": "queue", "node_num": "nodes",
-    "num_nodes": "nodes",
+    "created_at": "submit", "start_time": "start", "started_at": "start", "started": "start", "end_time": "end",
+    "ended_at": "end", "ended": "end", "finished_at": "end", "finished": "end", "eligible_time": "eligible",
+    "status": "state", "partition": "queue", "node_num": "nodes", "num_nodes": "nodes", "job_name": "name",
+    "user_name": "user", "timelimit": SPAN, "walltime": SPAN,
 }  # fmt: skip
 _SPREADSHEET = re.compile(r"\d+(?:[.,]\d+)?e\+?\d+", re.IGNORECASE)
 _DECIMAL = re.compile(r"-?\d+(?:[.,]0*)?")
@@ -75,7 +80,7 @@ def job(record: Mapping[str, Any], context: Context, ref: str, parsed: Parsed) -
         gpu_model=_model(get.text("gpu_type")),
         gpus_per_node=get.count("gpus_per_node") or _per_node(gpus, get.count("nodes")),
         nodes=get.count("nodes"),
-        time_limit_s=get.limit("time_limit_s"),
+        time_limit_s=get.limit("time_limit_s") or _span(record.get(SPAN), parsed),
         time_min_s=get.limit("time_min_s"),
         priority=get.integer("priority") or 0,
         depends_on=get.list("depends_on"),
@@ -138,6 +143,16 @@ def _gpus(get: "_Getter") -> int:
     if not gpus:
         raise Unwanted("asks for no GPU")
     return gpus
+
+
+def _span(written: Any, parsed: Parsed) -> int | None:
+    """Without a unit it may be seconds, minutes or hours: then it is not used, as if the column were not there."""
+    text = "" if isinstance(written, dict | list) else str(written or "")
+    try:
+        return written_span(text)
+    except Unfit:
+        parsed.note(f'{SPAN} "{text[:40]}" is not used: write 12h, 12:00:00 or 1-12:00:00, or time_limit_s in seconds')
+        return None
 
 
 def _model(written: str | None) -> str | None:

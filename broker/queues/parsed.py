@@ -45,7 +45,8 @@ class Unwanted(Exception):
 class Context(NamedTuple):
     """What a reader is told beside the text. `zone` is for times without one; None refuses them.
 
-    For logs that count processors and seconds: `procs_per_gpu` (0: not said) and `epoch`, from which they count.
+    For logs that count processors and seconds: `procs_per_gpu` (0: not said) and `epoch`, from which they count. For
+    tables with names of their own: `columns`, pairs of our field and their column.
     """
 
     source: str
@@ -55,6 +56,7 @@ class Context(NamedTuple):
     ref: str = ""
     procs_per_gpu: int = 0
     epoch: datetime | None = None
+    columns: tuple[tuple[str, str], ...] = ()
 
     @property
     def fallback_tenant(self) -> str:
@@ -74,13 +76,15 @@ class Parsed(msgspec.Struct, kw_only=True):
 
     `whole` is false when the input says or shows that it is not all there. `as_of` is the input's own word for how
     fresh it is, None where it says nothing. `set_aside` holds the first of those quarantined.
-    `read_as` is filled in by whoever chose the reader.
+    `limited` counts kept jobs by the limit of the queue's own that they wait for. `read_as` is filled in by whoever
+    chose the reader.
     """
 
     jobs: list[Job] = msgspec.field(default_factory=list)
     merged: int = 0
     dropped: Counter[str] = msgspec.field(default_factory=Counter)
     quarantined: Counter[str] = msgspec.field(default_factory=Counter)
+    limited: Counter[str] = msgspec.field(default_factory=Counter)
     examples: dict[str, str] = msgspec.field(default_factory=dict)
     notes: list[str] = msgspec.field(default_factory=list)
     set_aside: list[SetAside] = msgspec.field(default_factory=list)
@@ -118,7 +122,16 @@ class Parsed(msgspec.Struct, kw_only=True):
     def account(self) -> list[str]:
         """One line for each kind of fault, then the notes."""
         lines = [f"{_rows(n)} set aside: {reason} ({self.examples[reason]})" for reason, n in self.quarantined.items()]
-        return lines + self.notes
+        return lines + self.notes + self._limits()
+
+    def _limits(self) -> list[str]:
+        """Said, not decided: a site may raise its limits with what is bought."""
+        if not self.limited:
+            return []
+        jobs, reasons = self.limited.total(), ", ".join(list(self.limited)[:4])
+        wait, count = ("job waits", "counts") if jobs == 1 else ("jobs wait", "count")
+        return [f"{jobs} {wait} for limits of the queue's own ({reasons}) and {count} as demand: "
+                "nothing that is bought starts them before those are raised"]  # fmt: skip
 
 
 def latest(jobs: Sequence[Job], parsed: Parsed) -> list[Job]:

@@ -58,6 +58,8 @@ def detected(source: QueueSource, clock: Clock) -> Detected:
     """The format of a source (of its first file), and why it is taken for that. Raises Unreadable."""
     if source.live or source.format != "auto":
         return Detected(source.live or source.format, "the configuration says so")
+    if source.columns:
+        return Detected("csv", "its columns are named by you")
     (fetched, _), *_ = _fetched(source, clock, _WALL)
     return detect(encoding.text(fetched.raw, source.max_bytes))
 
@@ -133,12 +135,16 @@ def _format(source: QueueSource, text: str) -> Detected:
         return Detected(source.live, "it was asked for live")
     if source.format != "auto":
         return Detected(source.format, "the configuration says so")
+    if source.columns:
+        return Detected("csv", "its columns are named by you")
     return detect(text)
 
 
 def _context(source: QueueSource, ref: str) -> Context:
     zone = ZoneInfo(source.timezone) if source.timezone else None
-    return Context(source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu, source.epoch)
+    return Context(
+        source.name, source.cluster, source.tenant, zone, ref, source.procs_per_gpu, source.epoch, source.columns
+    )
 
 
 def _freshness(parsed: Parsed, fetched: Fetched, *, asked: bool) -> None:
@@ -157,6 +163,7 @@ def _joined(parts: Sequence[Parsed]) -> Parsed:
             merged=whole.merged + part.merged + len(whole.jobs) + len(part.jobs) - len(jobs),
             dropped=whole.dropped + part.dropped,
             quarantined=whole.quarantined + part.quarantined,
+            limited=whole.limited + part.limited,
             examples=part.examples | whole.examples,
             set_aside=whole.set_aside + part.set_aside,
             notes=list(dict.fromkeys([*whole.notes, *part.notes])),
@@ -184,6 +191,7 @@ def _with_model(job: Job, model: str | None) -> Job:
 
 def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
     _refuse_age(parsed.as_of, source.max_age, now)
+    parsed.jobs = _without_future(parsed, now)
     faults = parsed.quarantined.total()
     if faults and not parsed.jobs:
         raise Unreadable(f"holds no row that can be used: {'; '.join(parsed.account())[:300]}")
@@ -198,11 +206,22 @@ def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
         kept=len(parsed.jobs),
         merged=parsed.merged,
         dropped=parsed.dropped.total(),
+        dropped_why=tuple(sorted(parsed.dropped.items())),
         quarantined=faults,
         pools=source.pools,
         problems=tuple(_problem(source, line) for line in parsed.account()),
         read_as=parsed.read_as,
     )
+
+
+def _without_future(parsed: Parsed, now: datetime) -> list[Job]:
+    """An end that is still to come is somebody's guess: believed, it would move the present of every forecast."""
+    guessed = [job for job in parsed.jobs if job.end and job.end > now + FUTURE]
+    if not guessed:
+        return parsed.jobs
+    parsed.note(f"job {guessed[0].id} has ended, but in the future: such ends are not believed")
+    ends = {id(job) for job in guessed}
+    return [msgspec.structs.replace(job, end=None) if id(job) in ends else job for job in parsed.jobs]
 
 
 def _refuse_age(as_of: datetime | None, max_age: timedelta, now: datetime) -> None:

@@ -126,7 +126,9 @@ def detect(text: str) -> Detected:
     first_line = head.partition("\n")[0]
     if first_line.startswith("{"):
         raise Unreadable("is JSON, but not whole or not of a queue that is known: cut off? Set format if it is whole")
+    beginning = f'it begins with "{first_line[:60]}"'
     if lacking := csv_jobs.lacks(head):
-        columns = ", ".join(lacking)
-        raise Unreadable(f'is a table of jobs, but has no column {columns}; it begins with "{first_line[:60]}"')
-    raise Unreadable(f'is in no format that is known; it begins with "{first_line[:60]}"; set format')
+        raise Unreadable(f"is a table of jobs, but has no column {', '.join(lacking)}; {csv_jobs.RENAME}; {beginning}")
+    if csv_jobs.is_table(head):
+        raise Unreadable(f"may be a table of jobs, but none of our columns is in it; {csv_jobs.RENAME}; {beginning}")
+    raise Unreadable(f"is in no format that is known; {beginning}; set format")

@@ -19,7 +19,7 @@ from broker.queues.arrays import waiting
 from broker.queues.hostlist import names
 from broker.queues.parsed import MOST_DIGITS, Context, Parsed, Unfit, Unreadable, Unwanted
 from broker.queues.slurm_links import linked
-from broker.queues.slurm_record import Draft
+from broker.queues.slurm_record import HELD_REASONS, Draft, note_limit
 from broker.queues.times import NOT_KNOWN, limit_minutes, moment, span
 from broker.queues.tres import Gpus, gpus, kind_in
 
@@ -27,7 +27,6 @@ _NEEDED = ("submit", "state")
 _STEP = re.compile(r"\d+(?:_\d+|\+\d+)?\.\w+", re.ASCII)
 _ID = re.compile(r"(?P<job>\d+)(?:_(?P<task>\d+)|_\[(?P<tasks>[^\]]*)\]|\+(?P<part>\d{1,9}))?")
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
-_HELD_REASONS = ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied")
 
 Row = Mapping[str, str]
 
@@ -112,8 +111,9 @@ def _row_draft(row: Row, context: Context, ref: str, parsed: Parsed) -> Draft:
         raise Unwanted("is a step of a job")
     which = named(row.get("jobid") or row.get("jobidraw", ""))
     job = _job(row, context, which.job, ref)
-    if which.tasks:
-        tasks = waiting(which.tasks, parsed)
+    tasks = waiting(which.tasks, parsed) if which.tasks else None
+    note_limit(row.get("reason", ""), job.state, parsed, len(tasks.ids) if tasks else 1)
+    if tasks:
         return Draft(job, array=which.job, tasks=tasks.ids, at_once=tasks.at_once)
     het = which.job if which.part is not None else ""
     return Draft(msgspec.structs.replace(job, id=which.id), array=which.job if which.task else "", het=het)
@@ -160,7 +160,7 @@ def _state(row: Row) -> JobState:
     if row["state"].upper().startswith("REVOKED"):
         raise Unwanted("runs in another cluster of the federation")
     state = words.state(row["state"])
-    held = row.get("reason") in _HELD_REASONS
+    held = row.get("reason") in HELD_REASONS
     return JobState.HELD if state is JobState.PENDING and held else state
 
 

@@ -19,7 +19,13 @@ _BASE = frozenset((
     "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY",
 ))  # fmt: skip
 _HOLD_FLAGS = frozenset({"REQUEUE_HOLD", "SPECIAL_EXIT"})
-_HELD_REASONS = frozenset({"JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "job_requeued_in_held_state"})
+HELD_REASONS = frozenset((
+    "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "job_requeued_in_held_state",
+    "launch_failed_requeued_held", "InvalidAccount", "InvalidQOS",
+))  # fmt: skip
+"""Somebody has to act before the job can start, whatever capacity there is."""
+_LIMIT = re.compile(r"(?:Assoc(?:iation)?|QOS)(?:Grp|Max|Min|Job|Resource|Time|Usage)\w+|Max\w+PerAccount")
+"""Reasons of waiting for a limit that the site has set, in the words of Slurm's job_reason_codes."""
 _STARTED = frozenset({JobState.RUNNING, JobState.SUSPENDED})
 _CONDITION = re.compile(r"after\w*:([^,?]+)")
 _FORMER_ID = re.compile(r"\d+(?:_(?:\d+|\*))?")
@@ -118,6 +124,7 @@ def draft(record: Record, context: Context, ref: str, parsed: Parsed) -> Draft:
     except Unwanted as unwanted:
         raise Unwanted(unwanted.reason, max(len(tasks.ids), 1)) from None
     _note_unknown(state, job, parsed)
+    note_limit(_text(record.state_reason), job.state, parsed, max(len(tasks.ids), 1))
     return Draft(
         job,
         array=str(array) if array else "",
@@ -209,7 +216,7 @@ def _held(record: Record) -> bool:
     reason = _text(record.state_reason)
     return (
         record.hold is True
-        or reason in _HELD_REASONS
+        or reason in HELD_REASONS
         or number(record.priority) == 0
         or "(failed)" in _text(record.dependency)
     )
@@ -218,6 +225,12 @@ def _held(record: Record) -> bool:
 def _note_unknown(found: list[str], job: Job, parsed: Parsed) -> None:
     if job.state is JobState.UNKNOWN:
         parsed.note(f"state {'+'.join(found) or 'missing'} is not known: such jobs count as live")
+
+
+def note_limit(reason: str, state: JobState, parsed: Parsed, jobs: int = 1) -> None:
+    """Whether it waits for a limit rather than for capacity."""
+    if state is JobState.PENDING and _LIMIT.fullmatch(reason):
+        parsed.limited[reason] += jobs
 
 
 def _gpus(record: Record, state: JobState) -> Gpus:

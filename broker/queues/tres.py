@@ -6,6 +6,7 @@ from functools import lru_cache
 import msgspec
 
 from broker.model.gpu import normalise
+from broker.queues.gpu_names import piece
 from broker.queues.parsed import Unfit
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -13,7 +14,6 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 _COUNT = re.compile(r"(\d{1,12})([kmg]?)", re.IGNORECASE | re.ASCII)
 _NUMBER = re.compile(r"[-+.]?\d+(?:[.,]\d*)?(?:e[-+]?\d+)?[kmgtp]?$")
 """Beside a count it may be a model (`gpu:4090:8`); alone it is a count, and none that can be."""
-_FRACTION = re.compile(r"\d+g\.\d+gb|.*mig.*", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:shard|mps)(?::[^:=,]*)?[:=](\d{1,9})")
 
 
@@ -64,7 +64,7 @@ def _item(item: str) -> tuple[str | None, int]:
 
 
 def _summed(total: int, typed: dict[str, int]) -> Gpus:
-    whole = {name: count for name, count in typed.items() if not _FRACTION.fullmatch(name) and count}
+    whole = {name: count for name, count in typed.items() if not piece(name) and count}
     fractions = sum(typed.values()) - sum(whole.values())
     models = {normalise(name) or name for name in whole}
     count = max(total - fractions, sum(whole.values())) if total else sum(whole.values())

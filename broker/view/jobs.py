@@ -1,7 +1,7 @@
 """The queue as it was read, as text and JSON."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -10,9 +10,10 @@ from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
 from broker.queues.explain import Explained
 from broker.view.document import document
-from broker.view.text import Paint, number, plain, table, when
+from broker.view.text import Paint, number, plain, span, table, when
 
 _WIDEST = 60
+_WIDEST_NAME = 24
 _COUNTS = frozenset({2, 3, 4, 5})
 
 
@@ -44,8 +45,10 @@ def _source(source: SourceView, paint: Paint, *, verbose: bool) -> str:
         counts = f"{source.kept} kept, {source.merged} merged, {source.dropped} dropped"
         rows = f"{number(source.rows, 'row')} read = {counts}, {source.quarantined} quarantined"
         line = f"{sign}{source.source}: {rows}; as of {when(source.as_of)}"
+    dropped = ", ".join(f"{reason} ({count})" for reason, count in source.dropped_why)
+    why = [f"  dropped: {dropped}"] if dropped else []
     format = [f"  read as {source.read_as}"] if verbose and source.read_as else []
-    return "\n".join([line, *format, *(f"  {problem}" for problem in source.problems)])
+    return "\n".join([line, *why, *format, *(f"  {problem}" for problem in source.problems)])
 
 
 def _left(unrouted: tuple[Unrouted, ...]) -> str:
@@ -63,14 +66,16 @@ def _amounts(each: Unrouted) -> list[str]:
 
 
 def _each(jobs: list[Job]) -> str:
-    header = ["id", "tenant", "state", "GPUs", "model", "nodes", "submitted"]
+    header = ["id", "tenant", "user", "name", "queue", "state", "GPUs", "model", "nodes", "limit", "submitted"]
     rows = [_job(job) for job in jobs]
-    return table(header, rows, right=frozenset({3, 5})) if rows else ""
+    return table(header, rows, right=frozenset({6, 8, 9})) if rows else ""
 
 
 def _job(job: Job) -> list[str]:
-    wants = [str(job.gpus), job.gpu_model or "-", str(job.nodes or "-")]
-    return [job.id, job.tenant, job.state.value, *wants, when(job.submit)]
+    whose = [job.tenant, job.user or "-", (job.name or "-")[:_WIDEST_NAME], job.queue or "-"]
+    limit = span(timedelta(seconds=job.time_limit_s)) if job.time_limit_s else "-"
+    wants = [str(job.gpus), job.gpu_model or "-", str(job.nodes or "-"), limit]
+    return [job.id, *whose, job.state.value, *wants, when(job.submit)]
 
 
 def quarantine_text(rows: Sequence[Row]) -> str:

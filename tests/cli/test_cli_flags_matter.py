@@ -193,6 +193,17 @@ def test_what_a_world_was_made_with_is_not_asked_for_again_in_vain(
     assert Sandbox(path=world).clock.state.speed == 60
 
 
+def test_column_says_what_a_file_calls_a_field(broker: Broker, demo: Path) -> None:
+    file = demo.parent / "sheet.csv"
+    file.write_text("Auftrag;Zahl;Wann\n7;8;04.03.2026 08:00\n")
+    columns = ("--column", "id=Auftrag", "--column", "gpus=Zahl", "--column", "submit=Wann")
+    ran = broker("jobs", file, "--tz", "UTC", *columns, "-c", demo)
+    assert (ran.code, "1 kept" in ran.out) == (0, True)
+    unnamed = broker("jobs", file, "--tz", "UTC", "-c", demo)
+    assert unnamed.code == 1 and '--column gpus="GPU count"' in unnamed.out
+    assert '--column gpus="GPU count"' in broker("jobs", file, "--column", "gpus", "-c", demo).err
+
+
 @pytest.mark.parametrize(
     "command", [("status", "cr-1", "--unused"), ("jobs", "--quarantine", "--explain", "1"),
                 ("jobs", "--confirm", "queue", "--quarantine"), ("report", "--plan", "p.json", "--since", "7d")]

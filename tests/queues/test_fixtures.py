@@ -27,7 +27,7 @@ def _text(path: Path) -> str:
 def test_a_fixture_is_read_as_it_was(path: Path) -> None:
     parsed = FORMATS[path.parent.name].read(_text(path), fixtures.context())
     assert parsed.rows == len(parsed.jobs) + parsed.merged + parsed.dropped.total() + parsed.quarantined.total()
-    asides = ("set_aside", "read_as", "tasks")
+    asides = ("set_aside", "read_as", "tasks", "limited")
     shown = {name: value for name, value in msgspec.structs.asdict(parsed).items() if name not in asides}
     written = msgspec.json.format(msgspec.json.encode(shown), indent=1).decode() + "\n"
     golden = GOLDEN / f"{path.parent.name}-{path.name}.golden.json"

@@ -71,6 +71,52 @@ def test_no_limit_is_none_and_never_zero(word: str) -> None:
     assert row("time_limit_s", "3600.0").time_limit_s == 3600
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("12h", 43_200), ("1d 12h", 129_600), ("90min", 5_400), ("12:00:00", 43_200), ("1-12:00:00", 129_600),
+        ("2-0", 172_800), ("UNLIMITED", None), ("", None), ("0:00:00", None),
+    ],
+)  # fmt: skip
+def test_a_limit_as_people_write_it(written: str, seconds: int | None) -> None:
+    assert row("Time limit", written).time_limit_s == seconds
+
+
+@pytest.mark.parametrize("written", ["720", "12:00", "soon", "-5h"])
+def test_a_limit_without_a_unit_is_not_used_and_that_is_said(written: str) -> None:
+    parsed = table(f"id,submit,gpus,walltime\n7,2026-03-04T08:00:00Z,8,{written}\n")
+    assert parsed.jobs[0].time_limit_s is None
+    assert parsed.account() == [
+        f'time_limit "{written}" is not used: write 12h, 12:00:00 or 1-12:00:00, or time_limit_s in seconds'
+    ]
+
+
+def test_seconds_win_over_a_limit_as_people_write_it() -> None:
+    assert row("time_limit_s,time_limit", "60,12h").time_limit_s == 60
+
+
+@pytest.mark.parametrize("written", ["04.03.2026 09:00", "4.3.2026 9:00:00", "04.03.2026, 09:00"])
+def test_a_date_with_dots_begins_with_the_day(written: str) -> None:
+    (job,) = table(f"id;submit;gpus\n7;{written};8\n", ZoneInfo("Europe/Zurich")).jobs
+    assert job.submit == AT
+
+
+@pytest.mark.parametrize("written", ["03/04/2026 08:00", "32.03.2026 08:00", "04.03.26 08:00"])
+def test_a_date_that_may_mean_two_days_is_refused_with_what_to_write(written: str) -> None:
+    parsed = table(f"id;submit;gpus\n7;{written};8\n", ZoneInfo("Europe/Zurich"))
+    assert not parsed.jobs and "write 2026-03-04 08:00, 04.03.2026 08:00" in parsed.account()[0]
+
+
+def test_columns_with_names_of_their_own() -> None:
+    named = (("id", "Auftrag"), ("gpus", "Anzahl GPUs"), ("submit", "eingereicht"))
+    text = "Auftrag;Eingereicht;Anzahl GPUs;GPUs;Tenant\n7;2026-03-04T08:00:00Z;8;99;nlp\n"
+    parsed = csv_jobs.read(text, Context("q", columns=named))
+    assert [(job.id, job.gpus, job.tenant) for job in parsed.jobs] == [("7", 8, "nlp")]
+    assert parsed.account() == ["columns not used: GPUs"]
+    with pytest.raises(Unreadable, match="is given columns for gpuz; the fields are attempt, "):
+        csv_jobs.read(text, Context("q", columns=(("gpuz", "GPUs"),)))
+
+
 def test_lists() -> None:
     assert row("depends_on", "1 2;3").depends_on == ("1", "2", "3")
     assert row("depends_on", '"[""1"", ""2 3""]"').depends_on == ("1", "2 3")
@@ -105,7 +151,7 @@ def test_rows_are_accounted_for_by_reason() -> None:
     ("text", "why"),
     [
         ("id,submit,gpus", "ends within its header"),
-        ("id,submit\n", "lacks gpus"),
+        ("id,submit\n", "has no column gpus; .*; it has id, submit"),
         ("id,submit,gpus,job_id\n", r"two columns for id \(id, job_id\); keep one$"),
         ("id,submit,gpus,gpu\n", r"two columns for gpus \(gpus, gpu\); keep one for their number, and call the model"),
     ],

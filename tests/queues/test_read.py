@@ -79,7 +79,8 @@ def test_encodings_that_can_be_read(tmp_path: Path, content: bytes | str) -> Non
         (gzip.compress(b"0" * 10**7, mtime=0), "is larger than"),
         ("<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page"),
         ("slurm_load_jobs error: Unable to contact slurm controller\n", "is in no format that is known"),
-        ("user;job_id;submitted_at\n", "is a table of jobs, but has no column gpus; it begins with"),
+        ("user;job_id;submitted_at\n", "is a table of jobs, but has no column gpus; id, submit and gpus"),
+        ("Auftrag;Zahl;Wer\n", "may be a table of jobs, but none of our columns is in it"),
         ('{"jobs":[],"errors":[{"error_number":9000}]}', "reports an error"),
         ('{"jobs":[{"job_id":1', "is not whole JSON"),
         ("id,submit,gpus\n7,2026-03-04T08:00:00,8\n", "set timezone"),
@@ -281,3 +282,25 @@ def test_a_machine_type_or_a_piece_may_stand_where_a_model_stands(tmp_path: Path
     found = view(written(tmp_path, head + "".join(rows)))
     assert [job.gpu_model for job in found.jobs] == ["h100"]
     assert found.dropped == 1
+
+
+def test_columns_of_other_names_make_it_a_table(tmp_path: Path) -> None:
+    source = written(tmp_path, "Auftrag;Zahl;Wann\n7;8;2026-03-04T08:00:00Z\n")
+    columns = (("gpus", "Zahl"), ("id", "Auftrag"), ("submit", "Wann"))
+    found = view(msgspec.structs.replace(source, columns=columns))
+    assert [(job.id, job.gpus) for job in found.jobs] == [("7", 8)]
+    assert found.read_as == "csv: its columns are named by you"
+
+
+def test_an_end_that_is_still_to_come_is_not_believed(tmp_path: Path) -> None:
+    rows = "7,2026-03-04T08:00:00Z,8,done,2026-03-04T17:00:00Z\n8,2026-03-04T08:00:00Z,8,done,2026-03-04T08:30:00Z\n"
+    found = view(written(tmp_path, f"id,submit,gpus,state,end\n{rows}"))
+    assert [(job.id, bool(job.end)) for job in found.jobs] == [("7", False), ("8", True)]
+    assert found.problems == ("queue q: job 7 has ended, but in the future: such ends are not believed",)
+
+
+def test_what_was_dropped_is_counted_by_reason(tmp_path: Path) -> None:
+    rows = "7,2026-03-04T08:00:00Z,8\n8,2026-03-04T08:00:00Z,0\n9,2026-03-04T08:00:00Z,0.5\n"
+    assert view(written(tmp_path, f"id,submit,gpus\n{rows}")).dropped_why == (
+        ("asks for a fraction of a GPU", 1), ("asks for no GPU", 1),
+    )  # fmt: skip

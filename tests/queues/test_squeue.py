@@ -108,6 +108,8 @@ def test_the_guessed_start_of_a_waiting_job_is_not_its_start() -> None:
     [
         ({"hold": True}, JobState.HELD),
         ({"state_reason": "JobHeldUser"}, JobState.HELD),
+        ({"state_reason": "InvalidQOS"}, JobState.HELD),
+        ({"state_reason": "QOSMaxGRESPerUser"}, JobState.PENDING),
         ({"priority": 0}, JobState.HELD),
         ({"job_state": ["PENDING", "REQUEUE_HOLD"]}, JobState.HELD),
         ({"dependency": "afterok:7(failed)"}, JobState.HELD),
@@ -120,6 +122,21 @@ def test_the_guessed_start_of_a_waiting_job_is_not_its_start() -> None:
 )
 def test_states(changes: dict[str, Any], state: JobState) -> None:
     assert only(**changes).state is state
+
+
+def test_jobs_that_wait_for_a_limit_are_said_to_in_one_line() -> None:
+    tasks = {"job_id": 200, "array_job_id": 200, "array_task_string": "0-3", "state_reason": "AssocGrpGRES"}
+    waits = read(record(), record(job_id=102, state_reason="QOSMaxGRESPerUser"), record(**tasks))
+    (line,) = waits.account()
+    assert line.startswith("5 jobs wait for limits of the queue's own (QOSMaxGRESPerUser, AssocGrpGRES) and count")
+    running = read(record(state_reason="AssocGrpGRES", job_state=["RUNNING"]), record(job_id=102))
+    assert not running.account()
+
+
+@pytest.mark.parametrize("kind", ["a100_1g.10gb", "1g.5gb", "nvidia_a100-sxm4-40gb_3g.20gb", "h100-mig", "t4_shared"])
+def test_a_slice_is_no_whole_gpu_whatever_the_site_calls_its_type(kind: str) -> None:
+    parsed = read(record(tres_req_str=f"cpu=4,gres/gpu=2,gres/gpu:{kind}=2", tres_per_node=f"gres/gpu:{kind}:1"))
+    assert (parsed.jobs, dict(parsed.dropped)) == ([], {"asks for a fraction of a GPU": 1})
 
 
 def test_begin_time_and_deadline() -> None:
