@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from broker import regular
 from broker.errors import InputError
 
 NEXT_STEP = "See docs/forecasts.md for the columns"
@@ -26,6 +27,7 @@ def rows(path: Path) -> Iterator[Row]:
 
 def _text(path: Path) -> Iterator[Row]:
     try:
+        regular.require(path)
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}", next_step="Check the path and its mode") from None
@@ -54,6 +56,7 @@ def _parquet(path: Path) -> Iterator[Row]:
         need = "Install it: pip install 'gpu-capacity-broker[parquet]', or give a CSV"
         raise InputError(f"{path} is Parquet, which needs pyarrow", next_step=need) from None
     try:
+        regular.require(path)
         with parquet.ParquetFile(path) as file:
             _refuse_size(path, file.metadata)
             table = file.read()

@@ -11,6 +11,7 @@ import msgspec
 from sqlalchemy import Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, NoResultFound
 
+from broker import regular
 from broker.errors import StateError
 
 BUSY_S = 10.0
@@ -32,6 +33,7 @@ def _engine(connect: Any) -> Engine:
 
 
 def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    a_file(path)
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
@@ -45,6 +47,14 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
     return connection
+
+
+def a_file(path: Path) -> None:
+    """SQLite opens a pipe as if it were a file, and waits for ever. Raises sqlite3.Error."""
+    try:
+        regular.require(path)
+    except OSError as error:
+        raise sqlite3.DatabaseError(f"not a database: {error.strerror}") from None
 
 
 def make_file(path: Path) -> None:

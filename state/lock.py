@@ -18,6 +18,7 @@ from typing import Self
 
 import msgspec
 
+from broker import regular
 from broker.errors import LockedError, StateError
 
 POLL_S = 0.1
@@ -99,7 +100,7 @@ def lock_path(state: Path) -> Path:
 def holder(path: Path) -> Holder | None:
     """Who the lock file names; None if nobody, or if it cannot be read."""
     with suppress(OSError, msgspec.MsgspecError):
-        text = path.read_bytes()
+        text = regular.content(path)
         return msgspec.json.decode(text, type=Holder) if text else None
     return None
 
@@ -128,6 +129,7 @@ def _locked(who: Holder | None, next_step: str = "") -> LockedError:
 
 def _opened(path: Path) -> int:
     try:
+        regular.require(path)
         return os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise _unusable(path, error) from None

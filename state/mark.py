@@ -7,6 +7,7 @@ since may not be visible yet, so nothing is bought for one visibility window.
 import contextlib
 from pathlib import Path
 
+from broker import regular
 from state.whole_file import write_whole
 
 
@@ -19,7 +20,7 @@ def mark(state: Path, seq: int) -> None:
 def marked(state: Path) -> int:
     """0 where there is no readable mark."""
     try:
-        return int(_beside(state).read_text(encoding="ascii"))
+        return int(regular.content(_beside(state)))
     except (OSError, ValueError):
         return 0
 

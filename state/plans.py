@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from broker import regular
 from broker.errors import PlanError
 from broker.model.plan import Plan
 from state.whole_file import holds_else, write_whole
@@ -63,7 +64,7 @@ def _spare(path: Path) -> None:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(regular.content(path))
     except FileNotFoundError:
         raise PlanError(f"there is no plan {path}", next_step=_REPLAN) from None
     except OSError as error:

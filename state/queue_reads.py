@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from broker import regular
 from broker.errors import StateError
 from state.whole_file import write_whole
 
@@ -27,7 +28,7 @@ _DECODE = msgspec.json.Decoder(list[QueueRead])
 def recall(state: Path) -> dict[str, QueueRead]:
     """By source; nothing where there is no such file, or it cannot be read."""
     try:
-        return {read.source: read for read in _DECODE.decode(_beside(state).read_bytes())}
+        return {read.source: read for read in _DECODE.decode(regular.content(_beside(state)))}
     except (OSError, msgspec.DecodeError):
         return {}
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from broker.errors import StateError
-from state.database import in_plain_words
+from state.database import a_file, in_plain_words
 from state.whole_file import holds_else
 
 _SQLITE = b"SQLite format 3\0"
@@ -62,4 +62,5 @@ def faults(path: Path) -> tuple[str, ...]:
 def _opened(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise StateError(f"there is no state file {path}", next_step="Make one: broker init, or broker state adopt")
+    a_file(path)
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)

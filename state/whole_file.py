@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from broker import regular
+
 _MODE = 0o600
 
 
@@ -12,6 +14,7 @@ def holds_else(path: Path, ours: Callable[[bytes], bool], most: int = 32) -> boo
 
     An empty file is nobody's. Raises OSError.
     """
+    regular.require(path)
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -20,7 +23,11 @@ def holds_else(path: Path, ours: Callable[[bytes], bool], most: int = 32) -> boo
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replaces the file, on disk when it returns. Raises OSError, and leaves nothing behind then."""
+    """Replaces the file, on disk when it returns. Raises OSError, and leaves nothing behind then.
+
+    Not what only looks like a file: who names `/dev/null` does not want it gone.
+    """
+    regular.require(path)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, _MODE), "wb") as handle:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from broker import regular
 from broker.backtest.trace import Rows, Trace, build
 from broker.errors import InputError
 from broker.model.job import Job
@@ -47,7 +48,7 @@ def formats() -> tuple[str, ...]:
 
 def _text(path: Path) -> str:
     try:
-        return encoding.text(path.read_bytes(), _MOST_BYTES)
+        return encoding.text(regular.content(path), _MOST_BYTES)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", next_step="Give a readable file") from error
     except Unreadable as why:

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from broker import regular
 from broker.cli.common import DEFAULT_CONFIG
 
 _MOST = 50
@@ -29,4 +30,4 @@ def _state() -> Path:
     import tomllib
 
     config = Path(os.environ.get("BROKER_CONFIG") or DEFAULT_CONFIG)
-    return config.parent / str(tomllib.loads(config.read_text(encoding="utf-8-sig")).get("state", "state.db"))
+    return config.parent / str(tomllib.loads(regular.content(config).decode("utf-8-sig")).get("state", "state.db"))

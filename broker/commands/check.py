@@ -13,7 +13,7 @@ from broker.model.place import Scope
 from broker.model.policy import Mode
 from broker.model.snapshot import Trust
 from broker.observe.entitlements import observe_entitlements
-from broker.observe.observe import priced, prices_of
+from broker.observe.observe import frozen_by, priced, prices_of
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
 from providers.base import Provider, ProviderError, Quota
@@ -74,8 +74,8 @@ def _configuration(place: Workplace) -> Iterator[Finding]:
         yield _error("configuration", "no cloud is configured; write [[aws.account]], [[gcp.project]] or another")
     if config.policy.mode is Mode.OBSERVE:
         yield _warning("configuration", 'mode is "observe": nothing is bought, changed or released')
-    if config.freeze_file.exists():
-        yield _warning("configuration", f"frozen by {config.freeze_file}: nothing is done while it exists")
+    if frozen := frozen_by(config.freeze_file):
+        yield _warning("configuration", f"frozen by {frozen}: nothing is done while it exists")
 
 
 def _state(place: Workplace) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from broker import regular
 from broker.config import Config
 from state.whole_file import write_whole
 
@@ -41,7 +42,7 @@ def kept(place: Path, kind: type[M], version: int) -> tuple[M | None, tuple[str,
     from forecasts.stored import unseal
 
     try:
-        model = unseal(place.read_bytes(), kind, version=version)
+        model = unseal(regular.content(place), kind, version=version)
     except FileNotFoundError:
         return None, ()
     except (OSError, ValueError) as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from broker import regular
 from broker.clock import WallClock
 from broker.commands import queue_reading
 from broker.commands.foretelling import Durations, Starts
@@ -146,7 +147,7 @@ def _held(config: Config) -> tuple[tuple[Reservation, ...], datetime | None]:
 
 def _remembered(place: Path, seen: Seen) -> Memory:
     try:
-        return loads(place.read_bytes())
+        return loads(regular.content(place))
     except FileNotFoundError:
         return begin(seen.now)
     except OSError as error:

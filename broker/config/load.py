@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from broker import regular
 from broker.config import clouds, schema
 from broker.config.consistency import contradictions
 from broker.config.reader import Override, Reader
@@ -43,7 +44,7 @@ def parse(text: str, path: Path, *, flags: Mapping[str, str], env: Mapping[str, 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return regular.content(path).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration at {path}", next_step=_where_else(path)) from None
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from broker import regular
 from broker.errors import InputError
 
 Row = dict[str, str]
@@ -46,6 +47,7 @@ def _numbered(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, Row]]
 
 def _text(path: Path) -> str:
     try:
+        regular.require(path)
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}", "Check the path and its permissions") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from broker import regular
 from broker.errors import InputError
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue
@@ -152,7 +153,9 @@ def world_held(path: Path, *, by: str = "") -> Iterator[None]:
 
 def _lock_file(path: Path) -> TextIO:
     try:
-        return path.with_name(f"{path.name}.lock").open("a+", encoding="utf-8")
+        place = path.with_name(f"{path.name}.lock")
+        regular.require(place)
+        return place.open("a+", encoding="utf-8")
     except OSError as error:
         raise _unlocked(path, error) from error
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from broker import regular
 from broker.errors import Exit, InputError
 from broker.model.place import ProviderName
 from providers.sandbox.catalogue import Catalogue
@@ -142,7 +143,7 @@ class World:
 def read(path: Path) -> bytes:
     """A saved world, still to be decoded. Raises InputError."""
     try:
-        return path.read_bytes()
+        return regular.content(path)
     except FileNotFoundError:
         raise InputError(f"there is no sandbox world {path}", next_step="Make one: broker init DIR --sandbox") from None
     except OSError as error:

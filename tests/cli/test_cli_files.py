@@ -1,6 +1,7 @@
 """Files beside the state that cannot be read or written: one clear line, or done without them; never a crash."""
 
 import errno
+import faulthandler
 import io
 import os
 import shutil
@@ -36,6 +37,12 @@ def _dangling(path: Path, _: pytest.MonkeyPatch) -> None:
     path.symlink_to(path.with_name("nowhere"))
 
 
+def _pipe(path: Path, _: pytest.MonkeyPatch) -> None:
+    """Nobody ever writes into it, so whoever opens it to read waits for ever."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
 def _denied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As for a user who may not read it: root, who runs these tests in containers, may read everything."""
     if not path.exists():
@@ -53,7 +60,9 @@ def _denied(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", refusing(os.open))
 
 
-SPOILT: dict[str, Spoil] = {"a folder": _folder, "a link to nothing": _dangling, "unreadable": _denied}
+SPOILT: dict[str, Spoil] = {
+    "a folder": _folder, "a link to nothing": _dangling, "unreadable": _denied, "a pipe": _pipe,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -105,6 +114,40 @@ def test_a_world_that_cannot_be_read_is_named_and_nothing_is_done(
     monkeypatch.undo()
     with Store.open(settled.parent / "state.db", read_only=True) as store:
         assert store.entries() == before
+
+
+@contextmanager
+def patience(seconds: int) -> Iterator[None]:
+    """What waits longer than that, also inside of SQLite, is killed with the whole run of tests: it hangs."""
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.parametrize("name", ["broker.toml", "prices.csv", "state.db", "state.db.lock", "state.db.queues"])
+def test_a_pipe_in_the_place_of_a_file_keeps_no_run_waiting(
+    broker: Broker, settled: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    _pipe(settled.parent / name, monkeypatch)
+    with patience(60):
+        ran = broker("run", "-c", settled)
+    plainly(ran, "run")
+
+
+@pytest.mark.parametrize(
+    "command", ["apply pipe --yes", "report --plan pipe", "plan --out pipe", "state backup pipe", "jobs pipe",
+                "status --state pipe", "state adopt --state pipe", "history import pipe", "backtest pipe",
+                "history export pipe", "report --html pipe", "init pipe", "sandbox --world pipe"],
+)  # fmt: skip
+def test_a_pipe_that_a_command_is_given_is_named_and_left_there(broker: Broker, demo: Path, command: str) -> None:
+    os.mkfifo("pipe")
+    with patience(60):
+        ran = broker(*command.split(), "-c", demo)
+    assert ran.code == Exit.ERROR and "pipe" in ran.err + ran.out
+    plainly(ran, command)
+    assert Path("pipe").is_fifo()
 
 
 @contextmanager
