@@ -5,7 +5,7 @@ No call is made inside a transaction. One failure stops one action. A process th
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Event
@@ -30,6 +30,13 @@ LATE = timedelta(seconds=30)
 """A purchase that could not be sent this soon after its intent was committed (a suspended machine) is not sent."""
 
 PARALLEL = 8
+
+Frozen = Callable[[], str]
+"""What forbids every change at this moment, in words; "" if nothing does."""
+
+
+def never() -> str:
+    return ""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +95,11 @@ def apply(
     checkpoint: Checkpoint = go_on,
     parallel: int = PARALLEL,
     run_id: str = "",
+    frozen: Frozen = never,
 ) -> ApplyResult:
-    """Raises PlanError (of another state), StalePlanError (expired), StateError (the ledger cannot be written).
+    """`frozen` is asked before each action: what is not sent by then is not sent.
+
+    Raises PlanError (of another state), StalePlanError (expired), StateError (the ledger cannot be written).
 
     KeyboardInterrupt: calls that are under way end and are recorded, nothing more is sent, then it is raised.
     """
@@ -97,7 +107,7 @@ def apply(
     already = store.applied(plan.id)
     if already:
         return ApplyResult(already=already)
-    run = _Run(plan, store, providers, clock, checkpoint, run_id or uuid.uuid4().hex[:12])
+    run = _Run(plan, store, providers, clock, checkpoint, run_id or uuid.uuid4().hex[:12], frozen)
     results = run.all_of_it(parallel)
     if plan.changes and any(result.sent for result in results):
         checkpoint(Boundary.BEFORE_APPLIED)
@@ -120,7 +130,14 @@ class _Run:
     """One application of one plan. Workers share it; it holds nothing that changes but the wish to stop."""
 
     def __init__(
-        self, plan: Plan, store: Store, providers: Providers, clock: Clock, checkpoint: Checkpoint, run_id: str
+        self,
+        plan: Plan,
+        store: Store,
+        providers: Providers,
+        clock: Clock,
+        checkpoint: Checkpoint,
+        run_id: str,
+        frozen: Frozen,
     ) -> None:
         self._plan = plan
         self._store = store
@@ -128,6 +145,7 @@ class _Run:
         self._clock = clock
         self._checkpoint = checkpoint
         self._run_id = run_id
+        self._frozen = frozen
         self._stop = Event()
 
     def all_of_it(self, parallel: int) -> tuple[Result, ...]:
@@ -172,6 +190,8 @@ class _Run:
         assert not isinstance(action, Keep)
         if self._stop.is_set():
             return "interrupted", "the run was interrupted before it was sent"
+        if why := self._frozen():
+            return "frozen", f"{why} forbids it since this run began; not sent"
         if action.request.place.scope.provider not in self._providers:
             return "no-provider", f"{action.request.place.scope.provider} is not configured"
         if not self._is_ours(action):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from broker.apply.apply import PARALLEL, Providers, call
+from broker.apply.apply import PARALLEL, Frozen, Providers, call, never
 from broker.apply.boundary import Boundary, Checkpoint, go_on
 from broker.apply.outcomes import CANCELLING, after_error, after_yes
 from broker.clock import Clock
@@ -53,15 +53,16 @@ def settle(
     checkpoint: Checkpoint = go_on,
     window: timedelta = VISIBILITY_WINDOW,
     parallel: int = PARALLEL,
-    may_change: bool = True,
+    frozen: Frozen = never,
 ) -> tuple[Settled, ...]:
     """Look for every open intent and commit what is found. Releases that are not done are called again.
 
-    Without `may_change` nothing is: a broker that is frozen, or only observes, finds out and leaves it there.
+    Not while something is `frozen`, which is asked before each: a broker that is frozen, or only observes, finds out
+    and leaves it there.
     """
     if store.was_replaced():
         store.be_quiet(clock.now() + window)
-    settling = _Settling(providers, clock, checkpoint, window, may_change=may_change)
+    settling = _Settling(providers, clock, checkpoint, window, frozen)
     return settling.each(store.intents(open_only=True), parallel, lambda intent: settling.written(store, intent))
 
 
@@ -69,8 +70,12 @@ def foresee(
     intents: Iterable[Intent], providers: Providers, clock: Clock, *, window: timedelta = VISIBILITY_WINDOW
 ) -> tuple[Settled, ...]:
     """What settling would find, by reading alone: nothing is written, nothing is called again."""
-    settling = _Settling(providers, clock, go_on, window, may_change=False)
+    settling = _Settling(providers, clock, go_on, window, _only_looking)
     return settling.each(tuple(intents), PARALLEL, settling.looked)
+
+
+def _only_looking() -> str:
+    return "nothing is changed while a plan is made"
 
 
 def verdict(intent: Intent, sighting: Sighting, looked: datetime, now: datetime, window: timedelta) -> Outcome:
@@ -116,13 +121,13 @@ def _still_unknown(intent: Intent, now: datetime) -> Outcome:
 
 class _Settling:
     def __init__(
-        self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta, *, may_change: bool
+        self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta, frozen: Frozen
     ) -> None:
         self._providers = providers
         self._clock = clock
         self._checkpoint = checkpoint
         self._window = window
-        self._may_change = may_change
+        self._frozen = frozen
 
     def each(
         self, intents: tuple[Intent, ...], parallel: int, settle_one: Callable[[Intent], Settled]
@@ -134,7 +139,7 @@ class _Settling:
 
     def written(self, store: Store, intent: Intent) -> Settled:
         found = self.looked(intent)
-        if self._may_change:
+        if not self._frozen():
             found = self._mended(self._repeated(found))
         self._checkpoint(Boundary.BEFORE_SETTLED)
         store.conclude(intent.key, found.outcome, reservation=found.reservation)

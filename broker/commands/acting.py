@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from broker.apply.apply import ApplyResult, admit
+from broker.apply.apply import ApplyResult, Frozen, admit
 from broker.apply.apply import apply as carry_out
 from broker.apply.revalidation import revalidated
 from broker.apply.settle import settle
@@ -197,8 +197,7 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
     require_right_time(place.config.providers, place.clock)
     store, window = place.store, place.visibility_window
-    may_change = place.config.policy.mode is Mode.ACT and not frozen_by(place.config.freeze_file)
-    for found in settle(store, place.providers, place.clock, window=window, may_change=may_change):
+    for found in settle(store, place.providers, place.clock, window=window, frozen=_forbidden(place)):
         tell(FoundOut(settled=found))
     snapshot = observe(place.config, store, place.providers, place.clock)
     remember(place.config.state, after(snapshot.sources, recall(place.config.state)))
@@ -207,6 +206,15 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
         tell(News(text=_news(entry)))
     _stay_quiet(place, snapshot)
     return _as_the_ledger_knows(snapshot, place)
+
+
+def _forbidden(place: Workplace) -> Frozen:
+    """The file may appear at any moment, also while a run is under way: it is somebody's emergency brake."""
+
+    def why() -> str:
+        return frozen_by(place.config.freeze_file) or ("" if place.config.policy.mode is Mode.ACT else "observe mode")
+
+    return why
 
 
 def _stay_quiet(place: Workplace, snapshot: Snapshot) -> None:
@@ -303,7 +311,9 @@ class UnrecordedError(StateError):
 
 def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
     try:
-        return carry_out(made, place.store, place.providers, place.clock, run_id=run_id)
+        return carry_out(
+            made, place.store, place.providers, place.clock, run_id=run_id, frozen=_forbidden(place)
+        )
     except StateError as error:
         if not place.store.intents(open_only=True):
             raise

@@ -184,6 +184,16 @@ def test_ctrl_c_ends_what_is_under_way_and_sends_nothing_more(store: Store, clou
     assert len(store.reservations()) == cloud.purchases
 
 
+def test_a_freeze_in_the_middle_stops_what_is_not_sent_yet(store: Store, cloud: Cloud, clock: FixedClock) -> None:
+    made = plan(*(buy(f"k{n}") for n in range(6)))
+    providers = {ProviderName.GCP: cloud}
+    done = apply(made, store, providers, clock, parallel=1, frozen=lambda: "FREEZE" if cloud.purchases == 2 else "")
+    assert cloud.purchases == len(store.intents()) == 2
+    assert [result.sent for result in done.results] == [True, True, False, False, False, False]
+    assert {result.outcome.code for result in done.results[2:]} == {"frozen"}
+    assert done.exit is Exit.PARTLY_DONE
+
+
 def test_many_actions_at_once_are_each_bought_once(store: Store, cloud: Cloud, clock: FixedClock) -> None:
     assert run(plan(*(buy(f"k{n}") for n in range(40))), store, cloud, clock) == ["done"] * 40
     assert cloud.purchases == len(store.reservations()) == 40

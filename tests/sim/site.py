@@ -304,9 +304,9 @@ class Site:
         """One action at a time, so that a history is the same each time; every decision noted; death where asked."""
         checkpoint = _Deadly(die)
 
-        def carried_out(plan: Plan, *rest: Any, run_id: str = "") -> ApplyResult:
+        def carried_out(plan: Plan, *rest: Any, **more: Any) -> ApplyResult:
             ran.decided.append((plan, len(self.sandbox.record.effects)))
-            return apply(plan, *rest, run_id=run_id, checkpoint=checkpoint, parallel=1)
+            return apply(plan, *rest, **more, checkpoint=checkpoint, parallel=1)
 
         def settled(*rest: Any, **more: Any) -> tuple[Settled, ...]:
             return settle(*rest, **more, checkpoint=checkpoint, parallel=1)
