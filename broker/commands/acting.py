@@ -27,7 +27,6 @@ from broker.model.policy import Mode, Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.observe.drops import after
 from broker.observe.observe import frozen_by, observe
-from broker.observe.timekeeping import require_right_time
 from broker.purchase.notes import IDLE_WHILE_ON_DEMAND
 from state import plans
 from state.entries import Entry, Kind
@@ -195,7 +194,7 @@ def _policy(place: Workplace, limits: Limits) -> Policy:
 
 def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
-    require_right_time(place.config.providers, place.clock)
+    place.set_clock_right()
     store, window = place.store, place.visibility_window
     for found in settle(store, place.providers, place.clock, window=window, frozen=_forbidden(place)):
         tell(FoundOut(settled=found))
@@ -311,9 +310,7 @@ class UnrecordedError(StateError):
 
 def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
     try:
-        return carry_out(
-            made, place.store, place.providers, place.clock, run_id=run_id, frozen=_forbidden(place)
-        )
+        return carry_out(made, place.store, place.providers, place.clock, run_id=run_id, frozen=_forbidden(place))
     except StateError as error:
         if not place.store.intents(open_only=True):
             raise

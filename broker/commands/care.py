@@ -57,6 +57,7 @@ def adopt_all(place: Workplace, lineage: str | None) -> Adoption:
         raise UsageError(
             f"{state} exists: nothing is lost", next_step="Move it away first if it is damaged, then adopt again"
         )
+    place.set_clock_right()
     now = place.clock.now()
     with Lock(state, command="broker state adopt", now=now, timeout=place.config.lock_timeout):
         views = [

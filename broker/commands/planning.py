@@ -1,6 +1,7 @@
 """`plan`: look at everything, settle in memory, decide, guard; nothing is written but `--out`."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from broker.apply.settle import foresee
 from broker.commands.standpoint import moment
 from broker.commands.workplace import Workplace
 from broker.config.values import nearest
-from broker.errors import Exit, UsageError
+from broker.errors import Exit, GuardError, UsageError
 from broker.guard import guard
 from broker.model.place import ProviderName
 from broker.model.plan import Action, Keep, Plan, Reserve
@@ -67,6 +68,9 @@ def plan(place: Workplace, narrowing: Narrowing, *, at: str | None = None, out: 
 
 def seen(place: Workplace, at: datetime | None = None) -> Snapshot:
     """What is there now, with open intents settled as far as looking can, in memory."""
+    if place.store.intents(open_only=True):
+        with suppress(GuardError):  # a clock that is far off freezes the plan, which says so
+            place.set_clock_right()
     snapshot = observe(place.config, place.store, place.providers, place.clock)
     still_open = [intent for intent in snapshot.intents if intent.status.open]
     window = place.visibility_window

@@ -359,7 +359,12 @@ TOP = Section(
         Key("prices", values.text, "your own price file; it wins over the built-in table"),
         Key("forecast", values.text, "your own forecast of demand, which takes part in `broker forecast`"),
         Key("forecast_max_age", values.some_time, "an older one of yours is not used", values.duration("26h")),
-        Key("freeze_file", values.text, "while this file exists, nothing is bought, changed or released", "FREEZE"),
+        Key(
+            "freeze_file",
+            values.text,
+            "while this file exists, nothing is bought, changed or released, from that moment on also by a run",
+            "FREEZE",
+        ),
         Key("lock_timeout", values.duration, "how long to wait for another run", values.duration("30s")),
         Key("protect", values.texts, "ids of reservations that are never changed or released", ()),
         Key("gpu_aliases", values.pairs(values.text), "your own names of GPUs in queues, and the models they mean", ()),

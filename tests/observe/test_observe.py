@@ -10,6 +10,7 @@ import pytest
 
 from broker.clock import Clock, FixedClock
 from broker.commands.acting import Limits, run
+from broker.commands.care import adopt_all
 from broker.commands.workplace import Workplace
 from broker.config import Config, at_endpoints, name_of, parse
 from broker.config.starter import SANDBOX_QUEUE, sandbox_starter
@@ -19,7 +20,7 @@ from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, Trust
 from broker.observe.observe import observe, observe_queues
-from broker.observe.timekeeping import clock_doubt, compared
+from broker.observe.timekeeping import clock_doubt, difference, right_clock
 from providers.base import Denied, Provider
 from providers.connect import connect
 from providers.sandbox.faults import FaultKind
@@ -175,7 +176,44 @@ def test_a_cloud_that_does_not_answer_raises_no_doubt_of_the_clock(setting: Sett
 
 def test_a_slow_answer_raises_no_doubt_of_the_clock(setting: Setting) -> None:
     now = setting.clock.now()
-    assert compared("aws", now + timedelta(minutes=7), now, now + timedelta(minutes=14)) == ""
+    assert difference(now + timedelta(minutes=7), now, now + timedelta(minutes=14)) == timedelta(0)
+
+
+@pytest.mark.parametrize("off", [timedelta(minutes=4), timedelta(minutes=-4)])
+def test_a_clock_that_is_somewhat_off_is_set_right_for_the_run(setting: Setting, off: timedelta) -> None:
+    theirs = setting.sandbox.clock.now()
+    ours = right_clock(setting.config.providers, FixedClock(theirs + off))
+    assert abs(ours.now() - theirs) <= timedelta(seconds=2)
+    exact = FixedClock(theirs)
+    assert right_clock(setting.config.providers, exact) is exact
+
+
+def test_a_clock_set_forward_between_two_runs_gives_no_purchase_up_too_early(setting: Setting) -> None:
+    """Both times within the tolerance, nine minutes apart: longer than the window, and none of it has passed."""
+    setting.sandbox.fault(FaultKind.REPLY_LOST, "CreateCapacityReservation", provider=ProviderName.AWS)
+    setting.sandbox.fault(FaultKind.HIDDEN, "CreateCapacityReservation", provider=ProviderName.AWS, delay_s=120)
+    _run_with_a_clock_off_by(setting, timedelta(minutes=-4.5))
+    assert [intent.status.value for intent in setting.store.intents(open_only=True)] == ["unknown"]
+    effects = len(setting.sandbox.record.purchases())
+    _run_with_a_clock_off_by(setting, timedelta(minutes=4.5))
+    assert [intent.status.value for intent in setting.store.intents(open_only=True)] == ["unknown"]
+    assert len(setting.sandbox.record.purchases()) == effects
+
+
+def _run_with_a_clock_off_by(setting: Setting, off: timedelta) -> None:
+    with ExitStack() as closing:
+        place = Workplace(setting.config, FixedClock(setting.sandbox.clock.now() + off), closing, read_only=False)
+        run(place, lambda event: None, Limits())
+
+
+def test_a_state_is_not_adopted_by_a_wrong_clock(setting: Setting) -> None:
+    """Its quiet time would be over before it began."""
+    setting.config.state.rename(setting.folder / "lost.db")
+    with ExitStack() as closing:
+        wrong = FixedClock(setting.sandbox.clock.now() - timedelta(hours=1))
+        with pytest.raises(GuardError, match="behind"):
+            adopt_all(Workplace(setting.config, wrong, closing, read_only=False), "0123456789ab")
+    assert not setting.config.state.exists()
 
 
 def test_queues_alone_need_no_cloud(setting: Setting) -> None:
