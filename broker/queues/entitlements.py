@@ -6,17 +6,18 @@ Text in, GPUs by tenant out. What is not understood is refused as a whole: a pro
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from broker.model.gpu import satisfies
 from broker.queues.gpu_names import named
 from broker.queues.kube_documents import objects
-from broker.queues.kube_gpus import mapping, quantity
+from broker.queues.kube_gpus import WHOLE, mapping, model, quantity
 from broker.queues.parsed import Parsed, Unfit, Unreadable
 
-GPU = "nvidia.com/gpu"
+Labels = Mapping[str, Mapping[str, str]]
+"""Of the nodes that a flavor stands for, by its name."""
 _LIMIT = re.compile(r"gres/gpu(?::(?P<kind>[^:=]+))?=(?P<count>\d{1,9})", re.ASCII)
 _GPU_ITEM = re.compile(r"gres/gpu(?:[:=]|$)")
 _COLUMNS = ("account", "user", "grptres")
@@ -121,8 +122,7 @@ def _is_here(kind: str, wanted: Wanted) -> bool:
     found = named(kind, wanted.aliases)
     if not found.known:
         raise Unfit("limits a GPU type that is not known; say what it is in gpu_aliases", kind)
-    model = found.model
-    return not found.piece and model is not None and any(satisfies(model, offered) for offered in wanted.models)
+    return not found.piece and found.model is not None and _serves(found.model, wanted)
 
 
 def _of_cluster_queues(text: str, wanted: Wanted) -> dict[str, int]:
@@ -130,13 +130,14 @@ def _of_cluster_queues(text: str, wanted: Wanted) -> dict[str, int]:
     documents = _objects(text)
     quotas = {_name(each): each for each in documents if each.get("kind") == "ClusterQueue"}
     if not quotas:
-        raise Unreadable("holds no ClusterQueue: kubectl get clusterqueues,localqueues -A -o json")
+        raise Unreadable("holds no ClusterQueue: kubectl get clusterqueues,localqueues,resourceflavors -A -o json")
     users = _namespaces(documents, quotas)
+    labels = {_name(each): _node_labels(each) for each in documents if each.get("kind") == "ResourceFlavor"}
     found: dict[str, int] = defaultdict(int)
     for name, queue in quotas.items():
         tenant = _tenant(name, users.get(name, {name}), wanted.stated)
         if tenant:
-            found[tenant] += _quota(name, queue)
+            found[tenant] += _quota(name, queue, labels, wanted)
     return found
 
 
@@ -156,6 +157,11 @@ def _name(document: Mapping[str, Any]) -> str:
     if not isinstance(name, str) or not name:
         raise Unreadable(f"holds a {document.get('kind')} without a name")
     return name
+
+
+def _node_labels(flavor: Mapping[str, Any]) -> Mapping[str, str]:
+    found = mapping(mapping(flavor.get("spec")).get("nodeLabels"))
+    return {name: str(value) for name, value in found.items()}
 
 
 def _namespaces(documents: list[dict[str, Any]], quotas: Collection[str]) -> dict[str, set[str]]:
@@ -185,21 +191,44 @@ def _tenant(name: str, users: set[str], stated: frozenset[str]) -> str | None:
     return next(iter(users))
 
 
-def _quota(name: str, queue: Mapping[str, Any]) -> int:
-    """Of all flavors."""
+class _Share(NamedTuple):
+    """What one flavor promises: `model` None where neither its nodes' labels nor its name say."""
+
+    flavor: str
+    model: str | None
+    gpus: int
+
+
+def _quota(name: str, queue: Mapping[str, Any], labels: Labels, wanted: Wanted) -> int:
+    """Of the flavors with the pool's models; of all, where no flavor says anything else."""
     spec = queue.get("spec")
     if not isinstance(spec, dict) or "resources" in spec:
         raise Unreadable(f"ClusterQueue {name} has no spec of Kueue's v1beta1 or later")
     try:
-        return sum(
-            quantity(resource.get("nominalQuota"))
-            for group in _mappings(spec, "resourceGroups")
-            for flavor in _mappings(group, "flavors")
-            for resource in _mappings(flavor, "resources")
-            if resource.get("name") == GPU
-        )
+        shares = [share for share in _shares(spec, labels, wanted) if share.gpus]
     except Unfit as unfit:
         raise Unreadable(f"ClusterQueue {name} {unfit.reason}: {unfit.value}") from None
+    here = [share for share in shares if share.model is None or _serves(share.model, wanted)]
+    unclear = ", ".join(share.flavor for share in here if share.model is None)
+    if unclear and len(here) < len(shares):
+        why = f"has other GPU models beside flavors that name none ({unclear}): list resourceflavors too"
+        raise Unreadable(f"ClusterQueue {name} {why}")
+    return sum(share.gpus for share in here)
+
+
+def _shares(spec: Mapping[str, Any], labels: Labels, wanted: Wanted) -> Iterator[_Share]:
+    """Raises Unfit."""
+    for group in _mappings(spec, "resourceGroups"):
+        for flavor in _mappings(group, "flavors"):
+            name = str(flavor.get("name"))
+            whole = [each for each in _mappings(flavor, "resources") if each.get("name") in WHOLE]
+            gpus = sum(quantity(resource.get("nominalQuota")) for resource in whole)
+            yield _Share(name, model(labels.get(name, {})) or named(name, wanted.aliases).model, gpus)
+
+
+def _serves(model: str, wanted: Wanted) -> bool:
+    """As a job that wants the model would be taken by the pool."""
+    return any(satisfies(model, own) or satisfies(own, model) for own in wanted.models)
 
 
 def _mappings(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

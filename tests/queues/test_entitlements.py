@@ -88,6 +88,12 @@ def test_an_account_on_two_clusters_with_one_limit_is_clear() -> None:
     assert found(HEADER + "a|nlp||gres/gpu=8|\nb|nlp||cpu=4|\n") == {"nlp": 8}
 
 
+def test_a_pool_of_any_size_has_what_is_promised_of_one() -> None:
+    text = HEADER + "a|nlp||gres/gpu:a100-40gb=8,gres/gpu:h100=4|\n"
+    assert found(text, Wanted(models=("a100",))) == {"nlp": 8}
+    assert found(text, Wanted(models=("a100-80gb",))) == {}
+
+
 def test_quotas_are_summed_over_flavors_and_go_to_the_namespace() -> None:
     assert found(QUEUES) == {"team-vision": 24, "nlp-cq": 32}
     assert found(json.dumps(yaml.safe_load(QUEUES))) == {"team-vision": 24, "nlp-cq": 32}
@@ -95,6 +101,43 @@ def test_quotas_are_summed_over_flavors_and_go_to_the_namespace() -> None:
 
 def test_a_namespace_with_two_cluster_queues_has_both_quotas() -> None:
     assert found(QUEUES + local("team-vision", "nlp-cq")) == {"team-vision": 56}
+
+
+def flavored(*flavors: tuple[str, str, int], labels: dict[str, dict[str, str]] | None = None) -> str:
+    """One ClusterQueue `q` with these (flavor, resource, quota), and ResourceFlavors with these node labels."""
+    listed = [{"name": name, "resources": [{"name": gpu, "nominalQuota": quota}]} for name, gpu, quota in flavors]
+    queue = {"kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {"resourceGroups": [{"flavors": listed}]}}
+    described = [
+        {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {"nodeLabels": each}}
+        for name, each in (labels or {}).items()
+    ]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [queue, *described]})
+
+
+NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
+PRODUCTS = {
+    "big": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    "old": {"node.kubernetes.io/instance-type": "p4d.24xlarge"},
+    "red": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X"},
+}
+
+
+@pytest.mark.parametrize(("model", "gpus"), [("h100", 16), ("a100", 8), ("mi300x", 4), ("l4", None)])
+def test_only_flavors_with_the_pools_models_promise_anything(model: str, gpus: int | None) -> None:
+    expected = {"q": gpus} if gpus else {}
+    by_label = flavored(("big", NVIDIA, 16), ("old", NVIDIA, 8), ("red", AMD, 4), labels=PRODUCTS)
+    by_name = flavored(("h100-reserved", NVIDIA, 16), ("a100-40gb", NVIDIA, 8), ("mi300x", AMD, 4))
+    assert found(by_label, Wanted(models=(model,))) == expected
+    assert found(by_name, Wanted(models=(model,))) == expected
+
+
+def test_a_flavor_that_may_be_of_any_model_is_refused_beside_others_and_counts_alone() -> None:
+    assert found(flavored(("reserved", NVIDIA, 16), ("spot", NVIDIA, 8))) == {"q": 24}
+    assert found(flavored(("reserved", NVIDIA, 16), ("h100-spot", NVIDIA, 8))) == {"q": 24}
+    mixed = flavored(("reserved", NVIDIA, 16), ("a100", NVIDIA, 8))
+    assert "flavors that name none (reserved): list resourceflavors too" in refusal(mixed)
+    assert found(mixed, Wanted(models=("h100",), stated=frozenset({"q"}))) == {}
+    assert found(mixed, Wanted(models=("h100",), aliases={"reserved": "h100"})) == {"q": 16}
 
 
 def test_a_typed_list_of_cluster_queues_alone_goes_by_their_names() -> None:
