@@ -7,7 +7,7 @@ from broker.backtest.placed_replay import next_placed_instant, replay_placed_unt
 from broker.backtest.replay import World
 from broker.sia.columns import CANCELLED, NEVER, State
 from broker.sia.placement_state import Nodes
-from tests.sia.tiny import Instance, build, draw, forecast_nonsense
+from tests.sia.tiny import Adversary, Instance, build, draw, latest
 
 SIZES = (1, 2, 2, 4, 4, 8)
 
@@ -17,11 +17,13 @@ def draw_placed(rng: random.Random, extras: Iterable[str] = (), off: Iterable[in
     instance, size = draw(rng, extras, off), rng.choice(SIZES)
     nodes = [rng.randint(1, 3) for _ in instance.entitlements]
     for job in instance.jobs:
-        wide = job.most // job.gpus
+        wide, large = job.most // job.gpus, job.gpus > instance.entitlements[job.tenant]
         job.gpus = rng.randint(1, rng.choice((max(1, size // 2), size, size * nodes[job.tenant])))
+        job.gpus += size * nodes[job.tenant] if large else 0
         job.most = job.gpus * wide
     total = sum(nodes)
     instance.entitlements = [size * count for count in nodes]
+    instance.kept = [rng.randint(0, share) for share in instance.entitlements] if instance.kept else []
     held = [rng.choice((total, rng.randint(max(nodes), total))) for _ in instance.capacity]
     instance.capacity = [(at, size * count) for (at, _), count in zip(instance.capacity, held, strict=True)]
     return instance, size
@@ -33,14 +35,17 @@ def build_placed(instance: Instance, size: int) -> tuple[State, Nodes, World]:
     return state, nodes, world
 
 
-def play_placed(instance: Instance, size: int, rng: random.Random | None = None) -> tuple[State, World, int]:
+def play_placed(
+    instance: Instance, size: int, rng: random.Random | None = None, kind: str = ""
+) -> tuple[State, World, int]:
     """Also the largest shortfall of capacity below the claims."""
     state, nodes, world = build_placed(instance, size)
+    adversary = Adversary.against(rng, kind)
     short = 0
     now = next_placed_instant(state, world)
     while now < NEVER:
-        if rng is not None:
-            forecast_nonsense(state, rng)
+        if adversary is not None:
+            adversary.forecast(state, world.plan)
         now = replay_placed_until(state, nodes, world, now)
         check_places(state, nodes)
         short = max(short, state.pool[0].short)
@@ -69,12 +74,12 @@ def check_places(state: State, nodes: Nodes) -> None:
 
 def placed_static_ends(instance: Instance, size: int, state: State) -> list[float]:
     """Ends under STATIC on whole nodes, with every work known: what a cancelled job really did is all of its work."""
-    ends = [0.0] * len(instance.jobs)
+    ends = [NEVER] * len(instance.jobs)
     for tenant, share in enumerate(instance.entitlements):
         placed: list[tuple[float, frozenset[int]]] = []
         turn = 0.0
         for j, (job, course) in enumerate(zip(instance.jobs, instance.plan, strict=True)):
-            if job.tenant != tenant:
+            if job.tenant != tenant or job.gpus > share:
                 continue
             cancelled = state.jobs[j].state == CANCELLED
             leaves = course.cancel_at if cancelled else NEVER
@@ -118,10 +123,11 @@ def _where(
     return None
 
 
-def largest_placed_excess(instance: Instance, size: int, rng: random.Random | None = None) -> float | None:
+def largest_placed_excess(
+    instance: Instance, size: int, rng: random.Random | None = None, kind: str = ""
+) -> float | None:
     """Largest end - (STATIC end + reclaim time); None where nodes did not always cover the claims."""
-    state, world, short = play_placed(instance, size, rng)
+    state, world, short = play_placed(instance, size, rng, kind)
     if short:
         return None
-    ends = placed_static_ends(instance, size, state)
-    return max(course.end - end for course, end in zip(world.plan, ends, strict=True)) - instance.rules.reclaim_s
+    return latest(world, placed_static_ends(instance, size, state)) - instance.rules.reclaim_s

@@ -38,6 +38,6 @@ def test_without_credit_that_would_be_too_late() -> None:
 def test_found_by_random_search() -> None:
     rng = random.Random(1262877)
     extras = {"elastic"} | {name for name in ("cancels", "moves", "firm") if rng.randint(0, 3) == 0}
-    excess = largest_excess(draw(rng, extras), rng)
+    excess = largest_excess(draw(rng, extras), rng, "changing")
     assert excess is not None
     assert excess <= TINY_S

@@ -11,6 +11,7 @@ from broker.sia.state import Rules, add_job, new_state
 
 WORKS = (1, 1, 2, 3, 5, 8, 13, 20)
 ODD_FORECASTS = (0.0, 1.0, 1e300, float("nan"), float("inf"), -5.0)
+FORECASTS = ("zero", "huge", "inverted", "random", "nan", "changing")
 
 
 @dataclass
@@ -23,7 +24,7 @@ class Instance:
     kept: list[int] = field(default_factory=list)
 
 
-EXTRAS = ("elastic", "cancels", "moves", "firm")
+EXTRAS = ("elastic", "cancels", "moves", "firm", "keeps", "shy", "slow", "large")
 
 
 def draw_extras(rng: random.Random) -> list[str]:
@@ -31,8 +32,10 @@ def draw_extras(rng: random.Random) -> list[str]:
 
 
 def draw(rng: random.Random, extras: Iterable[str] = (), off: Iterable[int] = ()) -> Instance:
-    """With elastic jobs, cancellations, moving capacity and firm loans, as `extras` say; rules in `off` are off."""
-    elastic, cancels, moves, firm = (name in extras for name in EXTRAS)
+    """As `extras` say, with elastic jobs, cancellations, moving capacity, firm loans, tenants that do not lend all of
+    theirs, jobs that do not borrow, some of them as calling them back takes too long, and jobs that are larger than
+    their tenant's entitlement. Rules in `off` are off."""
+    elastic, cancels, moves, firm, *others = (name in extras for name in EXTRAS)
     entitlements = [rng.randint(1, 4) for _ in range(rng.randint(1, 4))]
     reclaim, restore = rng.randint(0, 6), rng.randint(0, 9)
     span = rng.choice((6, 12, 30))
@@ -64,7 +67,22 @@ def draw(rng: random.Random, extras: Iterable[str] = (), off: Iterable[int] = ()
     for job in jobs if firm else ():
         if rng.randint(0, 1):
             job.lendable, job.firm, job.most = 0, 1, job.gpus
-    return Instance(entitlements, jobs, plan, capacity, rules)
+    instance = Instance(entitlements, jobs, plan, capacity, rules)
+    _vary(rng, instance, *others)
+    return instance
+
+
+def _vary(rng: random.Random, instance: Instance, keeps: bool, shy: bool, slow: bool, large: bool) -> None:
+    instance.kept = [rng.randint(0, share) for share in instance.entitlements] if keeps else []
+    for job in instance.jobs:
+        if shy and rng.randint(0, 2) == 0:
+            job.lendable, job.firm, job.most = 0, 0, job.gpus
+        if slow and rng.randint(0, 2) == 0:
+            job.lendable, job.firm, job.most = 0, 0, job.gpus
+            job.reclaim_s = instance.rules.reclaim_s + rng.randint(1, 10)
+        if large and rng.randint(0, 4) == 0:
+            job.gpus += instance.entitlements[job.tenant]
+            job.most = job.gpus
 
 
 def _job(rng: random.Random, tenant: int, share: int, reclaim: int, restore: int, elastic: bool) -> Job:
@@ -106,32 +124,74 @@ def forecast_nonsense(state: State, rng: random.Random) -> None:
     for job in state.jobs:
         job.typical_s = rng.choice(ODD_FORECASTS)
         job.quick_s = rng.choice(ODD_FORECASTS)
+    mislead(state, rng)
+
+
+def mislead(state: State, rng: random.Random) -> None:
+    """Any hold-back, and claims that are thought not to rise."""
     state.pool[0].hold = rng.choice((0, 0, 1, 3))
     for horizon in state.horizons:
         horizon.rise = rng.choice((horizon.rise, 0.0))
 
 
-def play(instance: Instance, rng: random.Random | None = None) -> tuple[State, World, int]:
-    """Also the largest shortfall of capacity below the claims."""
+@dataclass
+class Adversary:
+    """Forecasts of one `kind` of FORECASTS; all but those that change keep to what they said of a job at first."""
+
+    rng: random.Random
+    kind: str
+    said: list[tuple[float, float]] = field(default_factory=list)
+
+    @classmethod
+    def against(cls, rng: random.Random | None, kind: str) -> "Adversary | None":
+        """Of any kind, unless one is named; None: nothing is forecast."""
+        return None if rng is None else cls(rng, kind or rng.choice(FORECASTS))
+
+    def forecast(self, state: State, plan: list[Course]) -> None:
+        if self.kind == "changing":
+            forecast_nonsense(state, self.rng)
+            return
+        self.said = self.said or [self._of(course.duration) for course in plan]
+        for job, (quick, typical) in zip(state.jobs, self.said, strict=True):
+            job.quick_s, job.typical_s = quick, typical
+        mislead(state, self.rng)
+
+    def _of(self, duration: float) -> tuple[float, float]:
+        """Inverted: what is long is said to be short, and the lower quantile is the larger."""
+        return {
+            "zero": (0.0, 0.0),
+            "huge": (1e300, 1e300),
+            "inverted": (2.0 * max(WORKS) / duration, max(WORKS) / duration),
+            "random": (self.rng.random() * 30.0, self.rng.random() * 30.0),
+            "nan": (float("nan"), float("nan")),
+        }[self.kind]
+
+
+def play(instance: Instance, rng: random.Random | None = None, kind: str = "") -> tuple[State, World, int]:
+    """Also the largest shortfall of capacity below the claims. With `rng`, forecasts are adversarial."""
     state, world = build(instance)
+    adversary = Adversary.against(rng, kind)
     short = 0
     now = next_instant(state, world)
     while now < NEVER:
-        if rng is not None:
-            forecast_nonsense(state, rng)
+        if adversary is not None:
+            adversary.forecast(state, world.plan)
         now = replay_until(state, world, now)
         short = max(short, state.pool[0].short)
     return state, world, short
 
 
 def static_ends(instance: Instance, state: State) -> list[float]:
-    """Ends under STATIC. A job that was really cancelled leaves STATIC at that time, waiting or running."""
-    ends = [0.0] * len(instance.jobs)
+    """Ends under STATIC. A job that was really cancelled leaves STATIC at that time, waiting or running.
+
+    Of one that is larger than its tenant's entitlement nothing is promised, and it is in nobody's way.
+    """
+    ends = [NEVER] * len(instance.jobs)
     for tenant, share in enumerate(instance.entitlements):
         running: list[tuple[float, int]] = []
         turn = 0.0
         for j, (job, course) in enumerate(zip(instance.jobs, instance.plan, strict=True)):
-            if job.tenant != tenant:
+            if job.tenant != tenant or job.gpus > share:
                 continue
             leaves = course.cancel_at if state.jobs[j].state == CANCELLED else NEVER
             start = _first_fit(running, job.gpus, share, max(course.submit, turn))
@@ -149,10 +209,14 @@ def _first_fit(running: list[tuple[float, int]], gpus: int, share: int, start: f
     return start
 
 
-def largest_excess(instance: Instance, rng: random.Random | None = None) -> float | None:
+def largest_excess(instance: Instance, rng: random.Random | None = None, kind: str = "") -> float | None:
     """Largest end - (STATIC end + reclaim time); None where capacity did not always cover the claims."""
-    state, world, short = play(instance, rng)
+    state, world, short = play(instance, rng, kind)
     if short:
         return None
-    ends = static_ends(instance, state)
-    return max(course.end - end for course, end in zip(world.plan, ends, strict=True)) - instance.rules.reclaim_s
+    return latest(world, static_ends(instance, state)) - instance.rules.reclaim_s
+
+
+def latest(world: World, static: list[float]) -> float:
+    """By how much the job that is latest beside STATIC is late, of those that are promised anything."""
+    return max((course.end - end for course, end in zip(world.plan, static, strict=True) if end < NEVER), default=0.0)
