@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from tests.bench import accounting
-from tests.bench.conftest import Take
+from tests.measures import Take
 
 ROWS = 1_000_000
 _SHARES = (0.8, 0.95, 1.0)

@@ -21,7 +21,7 @@ from providers.sandbox.local import Sandbox
 from providers.sandbox.supply import PoolRule
 from providers.sandbox.terms import QuotaRule
 from state.store import Store
-from tests.bench.conftest import Take
+from tests.measures import Take
 
 pytestmark = pytest.mark.bench
 ROOT = Path(__file__).parents[2]

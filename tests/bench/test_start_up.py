@@ -14,7 +14,7 @@ from broker.model.place import Place, ProviderName, Scope
 from broker.model.reservation import Owner, Reservation, ReservationState
 from broker.model.snapshot import ScopeView, Trust
 from state.store import Store
-from tests.bench.conftest import Take
+from tests.measures import Take
 
 pytestmark = pytest.mark.bench
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,5 @@
 """Speed of the scenarios; needs no trace."""
 
-import sys
 import time
 
 import numpy as np
@@ -8,12 +7,13 @@ import pytest
 
 from forecasts.demand import Jobs, live_by_age
 from forecasts.scenarios import paths
+from tests.measures import Take
 
 pytestmark = pytest.mark.bench
 TENANTS, WEEKS, JOBS_A_WEEK, WEEK_H = 20, 8, 5000, 168
 
 
-def test_two_hundred_scenarios_of_a_week_for_twenty_tenants() -> None:
+def test_two_hundred_scenarios_of_a_week_for_twenty_tenants(take: Take) -> None:
     """From each tenant's jobs of the last eight weeks to its paths of hourly demand: at most 2 s of CPU."""
     rng, hours, jobs = np.random.default_rng(1), WEEKS * WEEK_H, WEEKS * JOBS_A_WEEK
     tenants = []
@@ -27,9 +27,6 @@ def test_two_hundred_scenarios_of_a_week_for_twenty_tenants() -> None:
         for v, mine in enumerate(tenants)
     ]
     spent = time.process_time() - begin
-    sys.stdout.write(
-        f"\n200 scenarios x {WEEK_H} h x {TENANTS} tenants, {JOBS_A_WEEK} jobs a week each: {spent:.2f} s\n"
-    )
     assert all(path.shape == (200, WEEK_H) for path in found)
     assert all(path.std(axis=0).min() > 0 for path in found)
-    assert spent <= 2
+    take(f"200 scenarios x {WEEK_H} h x {TENANTS} tenants, {JOBS_A_WEEK:,} jobs a week each", spent, 2, "s CPU")
