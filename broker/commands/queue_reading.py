@@ -110,7 +110,7 @@ def explain(
 ) -> tuple[Explained, ...]:  # fmt: skip
     """Each attempt of the job in each source. Raises InputError for a source or job that cannot be found."""
     found = tuple(
-        explained(job, part.format, part.text, part.context)
+        explained(job, part.format, part.text, part.context, {each.raw_ref for each in part.parsed.jobs})
         for _, part in _parts(path, given, flags)
         for job in part.parsed.jobs
         if identity in (job.id, job.name)

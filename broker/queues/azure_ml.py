@@ -31,12 +31,17 @@ def suits(head: str) -> str:
     return "it has ids of Microsoft.MachineLearningServices" if "Microsoft.MachineLearningServices" in head else ""
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("value",), parsed, single="creation_context")
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
-    records = [_flat(record) for record in managed.listed(text, ("value",), parsed, single="creation_context")]
-    sizes = _clusters(records)
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed, sizes), context, parsed)
+    found = [_flat(record) for record in records(text, parsed)]
+    sizes = _clusters(found)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed, sizes), context, parsed)
 
 
 def _flat(record: Any) -> Any:

@@ -35,14 +35,19 @@ def _keys(head: str) -> bool:
     return managed.named(head, "jobDefinition") and managed.named(head, "jobQueue")
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("jobs",), parsed)
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
     if managed.named(text, "jobSummaryList"):
         raise Unreadable("is the answer of list-jobs, which has no GPUs; ask describe-jobs for these jobs")
-    records = managed.listed(text, ("jobs",), parsed)
-    children = _children(records)
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed, children), context, parsed)
+    found = records(text, parsed)
+    children = _children(found)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed, children), context, parsed)
 
 
 def _children(records: list[Any]) -> dict[str, dict[int, str]]:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from broker.model.job import Job, JobState
 from broker.queues import managed
@@ -25,11 +26,16 @@ def _keys(head: str) -> bool:
     return managed.named(head, "submission_id") and managed.named(head, "entrypoint")
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("jobs",), parsed)
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
-    records = managed.listed(text, ("jobs",), parsed)
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
+    found = records(text, parsed)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
 
 
 def _jobs(record: Record, ref: str, context: Context, parsed: Parsed) -> Iterator[Job]:

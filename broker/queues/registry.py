@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.queues import (
     azure_ml,
@@ -11,6 +11,7 @@ from broker.queues import (
     csv_jobs,
     helios,
     jsonl_jobs,
+    kube_documents,
     kubernetes,
     log_lines,
     parquet_jobs,
@@ -37,22 +38,24 @@ _YAML = re.compile(r"^(?:- )?apiVersion:", re.MULTILINE)
 class Format(NamedTuple):
     """`suits` says of a text's beginning (without white space before it) why it looks like this format, "" if not.
 
-    `document`: it is one JSON document, or some, around which a program may have printed log lines.
+    `document`: it is one JSON document, or some, around which a program may have printed log lines. `records`: those of
+    a text as they are written, in the order in which `raw_ref` counts them; written as a list, they are read as well.
     """
 
     read: Callable[[str, Context], Parsed]
     suits: Callable[[str], str]
     document: bool = True
+    records: Callable[[str, Parsed], list[Any]] | None = None
 
 
 FORMATS = {
-    "kubernetes": Format(kubernetes.read, kubernetes.suits),
-    "ray": Format(ray_jobs.read, ray_jobs.suits),
-    "skypilot": Format(skypilot.read, skypilot.suits),
-    "aws-batch": Format(batch_jobs.read, batch_jobs.suits),
-    "sagemaker": Format(sagemaker.read, sagemaker.suits),
-    "vertex": Format(vertex.read, vertex.suits),
-    "azure-ml": Format(azure_ml.read, azure_ml.suits),
+    "kubernetes": Format(kubernetes.read, kubernetes.suits, records=kube_documents.objects),
+    "ray": Format(ray_jobs.read, ray_jobs.suits, records=ray_jobs.records),
+    "skypilot": Format(skypilot.read, skypilot.suits, records=skypilot.records),
+    "aws-batch": Format(batch_jobs.read, batch_jobs.suits, records=batch_jobs.records),
+    "sagemaker": Format(sagemaker.read, sagemaker.suits, records=sagemaker.records),
+    "vertex": Format(vertex.read, vertex.suits, records=vertex.records),
+    "azure-ml": Format(azure_ml.read, azure_ml.suits, records=azure_ml.records),
     "sacct-json": Format(sacct_json.read, sacct_json.suits),
     "squeue": Format(squeue.read, squeue.suits),
     "scontrol": Format(scontrol.read, scontrol.suits, document=False),

@@ -4,6 +4,7 @@ Their capacity is SageMaker's own: no reservation of EC2 serves them, so that th
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from broker.model.job import Job, JobState
 from broker.queues import machines, managed
@@ -25,13 +26,18 @@ def suits(head: str) -> str:
     return next((f'it has "{key}"' for key in keys if managed.named(head, key)), "")
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("TrainingJobs",), parsed, single="TrainingJobName")
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
     if managed.named(text, "TrainingJobSummaries"):
         raise Unreadable("is the answer of list-training-jobs, which has no GPUs; ask describe-training-job for each")
-    records = managed.listed(text, ("TrainingJobs",), parsed, single="TrainingJobName")
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
+    found = records(text, parsed)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
 
 
 def _jobs(record: Record, ref: str, context: Context, parsed: Parsed) -> Iterator[Job]:

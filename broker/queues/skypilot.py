@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.model.job import Job, JobState
 from broker.queues import managed
@@ -35,11 +35,16 @@ def suits(head: str) -> str:
     return 'it has "job_id" and "recovery_count" or "schedule_state"' if marked else ""
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("jobs", "managed_jobs"), parsed)
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
-    records = managed.listed(text, ("jobs", "managed_jobs"), parsed)
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
+    found = records(text, parsed)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed), context, parsed)
 
 
 def _jobs(record: Record, ref: str, context: Context, parsed: Parsed) -> Iterator[Job]:

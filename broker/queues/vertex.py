@@ -37,12 +37,17 @@ def suits(head: str) -> str:
     return 'it has "workerPoolSpecs"' if marked else ""
 
 
+def records(text: str, parsed: Parsed) -> list[Any]:
+    """As they are written. Raises Unreadable."""
+    return managed.listed(text, ("customJobs", "hyperparameterTuningJobs"), parsed, single="jobSpec")
+
+
 def read(text: str, context: Context) -> Parsed:
     """Raises Unreadable."""
     parsed = Parsed()
-    records = managed.listed(text, ("customJobs", "hyperparameterTuningJobs"), parsed, single="jobSpec")
-    counted = _trials(records)
-    return managed.read(records, lambda record, ref: _jobs(record, ref, context, parsed, counted), context, parsed)
+    found = records(text, parsed)
+    counted = _trials(found)
+    return managed.read(found, lambda record, ref: _jobs(record, ref, context, parsed, counted), context, parsed)
 
 
 def _trials(records: Iterable[Any]) -> frozenset[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.queues import encoding
 from broker.queues.explain import NEEDED, Explained, explained
-from broker.queues.registry import FORMATS
+from broker.queues.registry import FORMATS, read
 from tests.queues import fixtures
 
 
@@ -62,12 +62,36 @@ def test_a_row_that_is_not_the_jobs_own_explains_nothing() -> None:
     assert explained(job, "csv", text, fixtures.context()).raw == ()
 
 
+def test_swf_is_explained_by_its_columns() -> None:
+    found = makes(of("swf", "1"))
+    assert found["time limit"] == ("time_limit_s",)
+    assert found["group"] == ("tenant",) or found["queue"]
+    assert found["wait"] == ("start", "end")
+
+
+def test_what_another_record_says_of_a_job_is_looked_at_as_well() -> None:
+    """Of a compute cluster its machine type, of a class of priority its number."""
+    text = encoding.text(fixtures.of_format("azure-ml")[0].read_bytes(), 1 << 20)
+    (job,) = FORMATS["azure-ml"].read(text, fixtures.context()).jobs
+    found = makes(explained(job, "azure-ml", text, fixtures.context(), {job.raw_ref}))
+    assert found["properties.computeId"] == (NEEDED,)
+
+
+def test_log_lines_before_the_document_move_no_record() -> None:
+    text = "Loading module slurm\n" + encoding.text(fixtures.of_format("squeue")[-1].read_bytes(), 1 << 20)
+    job = next(job for job in read("squeue", text, fixtures.context()).jobs if job.id == "301")
+    assert makes(explained(job, "squeue", text, fixtures.context()))["account"] == ("tenant",)
+
+
 @pytest.mark.parametrize("path", fixtures.paths(), ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_any_job_of_any_format_can_be_asked_for(path: Path) -> None:
     if path.parent.name == "parquet":
         pytest.importorskip("pyarrow")
     text = encoding.text(path.read_bytes(), 1 << 20)
-    for job in FORMATS[path.parent.name].read(text, fixtures.context()).jobs[:3]:
-        found = explained(job, path.parent.name, text, fixtures.context())
+    jobs = FORMATS[path.parent.name].read(text, fixtures.context()).jobs
+    taken = {job.raw_ref for job in jobs}
+    for job in jobs[:8]:
+        found = explained(job, path.parent.name, text, fixtures.context(), taken)
         assert found.job == job
+        assert any(field.makes for field in found.raw), job.id
         assert len({field.name for field in found.raw}) == len(found.raw)
