@@ -44,7 +44,8 @@ def as_sentence(hint: str) -> str:
 
 def joined(what: str, hint: str) -> str:
     """Both on one line, whatever a library's message looked like."""
-    sentences = f"{what.rstrip('. ')}. {hint}" if hint else what
+    stop = "" if what.rstrip().endswith(("?", "!")) else "."
+    sentences = f"{what.rstrip('. ')}{stop} {hint}" if hint else what
     return " ".join(sentences.split())
 
 

@@ -241,8 +241,9 @@ def _exceeds(name: GuardName, what: str, more: int, before: int, limit: int | No
 
 def _refusal(action: Action, no: No) -> Refusal:
     name, reason = no
-    key = "" if isinstance(action, Keep) else action.request.key
-    return Refusal(guard=name, key=key, reason=reason, forceable=name.forceable)
+    request = None if isinstance(action, Keep) else action.request
+    key = request.key if request else ""
+    return Refusal(guard=name, key=key, reason=reason, forceable=name.forceable, request=request)
 
 
 def _parts(action: Action) -> list[tuple[str, Decimal]]:

@@ -32,6 +32,7 @@ def test_message_and_hint_are_two_sentences_on_one_line() -> None:
     assert str(BrokerError("it was edited.", next_step="make a new one")) == "it was edited. Make a new one"
     assert str(BrokerError("it was\nedited")) == "it was edited"
     assert joined("is it cut off?", "") == "is it cut off?"
+    assert joined("is it cut off?", "Look") == "is it cut off? Look"
 
 
 def test_every_hint_in_the_code_is_written_so() -> None:

@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
         given.common.console.error(error)
         return error.exit
     except TyperException as error:
-        given.common.console.usage(error.format_message(), _usage_hint(error))
+        given.common.console.usage(error.format_message(), _usage_hint(error, arguments))
         return Exit.ERROR
     except (KeyboardInterrupt, Abort):
         return _interrupted(given)
@@ -46,10 +46,21 @@ def _asked_for_json(arguments: Sequence[str]) -> bool:
 _TRUE = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
-def _usage_hint(error: TyperException) -> str:
-    """Where the help of the command that was mistyped is."""
+def _usage_hint(error: TyperException, arguments: Sequence[str]) -> str:
+    """Where the help of the command that was mistyped is; the parser itself does not always say which one that was."""
     context = getattr(error, "ctx", None)
-    return f"See: {context.command_path if context else 'broker'} --help"
+    return f"See: {context.command_path if context else _command_path(arguments)} --help"
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    from broker.cli.app import app
+
+    command, names = get_command(app), ["broker"]
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+        if command.name == word:
+            names.append(word)
+    return " ".join(names)
 
 
 def _interrupted(given: Given) -> int:

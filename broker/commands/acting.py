@@ -27,7 +27,7 @@ from broker.model.policy import Mode, Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.observe.drops import after
 from broker.observe.observe import frozen_by, observe
-from broker.purchase.notes import IDLE_WHILE_ON_DEMAND
+from broker.purchase.notes import IDLE_BESIDE
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock
@@ -319,7 +319,7 @@ def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
 
 
 def _beat(place: Workplace, made: Plan, run_id: str, command: str, summary: str) -> None:
-    idle = tuple(note for note in made.notes if IDLE_WHILE_ON_DEMAND in note)
+    idle = tuple(note for note in made.notes if IDLE_BESIDE in note)
     beat = Heartbeat(at=place.clock.now(), run_id=run_id, command=command, summary=summary, idle=idle)
     place.store.beat(beat)
 

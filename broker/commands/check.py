@@ -8,6 +8,7 @@ from itertools import chain
 import msgspec
 
 from broker.commands.workplace import Workplace
+from broker.counted import number
 from broker.errors import BrokerError, Exit
 from broker.model.place import Scope
 from broker.model.policy import Mode
@@ -69,7 +70,8 @@ def _error(area: str, what: str) -> Finding:
 
 def _configuration(place: Workplace) -> Iterator[Finding]:
     config = place.config
-    yield _ok("configuration", f"{config.path}: {len(config.policy.pools)} pools, {len(config.queues)} queues")
+    counts = number(len(config.policy.pools), "pool"), number(len(config.queues), "queue")
+    yield _ok("configuration", f"{config.path}: {', '.join(counts)}")
     if not config.providers:
         yield _error("configuration", "no cloud is configured; write [[aws.account]], [[gcp.project]] or another")
     if config.policy.mode is Mode.OBSERVE:
@@ -103,7 +105,7 @@ def _queues(place: Workplace) -> Iterator[Finding]:
         if view.trust is Trust.UNKNOWN:
             yield from (_error(area, problem) for problem in problems)
         else:
-            yield _ok(area, f"{view.kept} of {view.rows} rows kept, as of {view.as_of:%Y-%m-%d %H:%M} UTC")
+            yield _ok(area, f"{view.kept} of {number(view.rows, 'row')} kept, as of {view.as_of:%Y-%m-%d %H:%M} UTC")
             yield from (_warning(area, problem) for problem in problems)
 
 
@@ -140,7 +142,7 @@ def _scope(place: Workplace, provider: Provider, scope: Scope) -> Iterator[Findi
 
 
 def _reservations(_place: Workplace, provider: Provider, scope: Scope) -> Iterator[Finding]:
-    yield _ok(str(scope), f"{len(provider.reservations(scope))} reservations can be listed")
+    yield _ok(str(scope), f"{number(len(provider.reservations(scope)), 'reservation')} can be listed")
 
 
 def _quotas(_place: Workplace, provider: Provider, scope: Scope) -> Iterator[Finding]:
@@ -157,5 +159,5 @@ def _nearly_used(quota: Quota) -> bool:
 def _prices(place: Workplace, provider: Provider, scope: Scope) -> Iterator[Finding]:
     found, problems = priced(provider.offers(scope, place.gpu_models), prices_of(place.config, place.clock.now()))
     known = sum(offer.price is not None for offer in found)
-    yield _ok(str(scope), f"{known} of {len(found)} offers have a price")
+    yield _ok(str(scope), f"{known} of {number(len(found), 'offer')} with a price")
     yield from (_warning(str(scope), problem) for problem in problems)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 AHEAD_H = (1, 2, 3, 6, 12, 24, 48, 72, 120, 168)
 SCORED_AHEAD_H = (1, 6, 24)
+UNSCORED = "its accuracy cannot be told from {} h of history: that takes more than two weeks, or 20 jobs that ended"
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,6 +171,8 @@ def _forecast(
         return PoolForecast(pool=pool.name, as_of=told, history_h=0, jobs=0, gpus_now=0, rows=(), notes=(nothing,))
     past = history.past(jobs, told)
     usable, notes = _usable(given, pool.name, past, config, wish.hours)
+    accuracy = history.accuracy(past, SCORED_AHEAD_H) if wish.accuracy else ()
+    unscored = (UNSCORED.format(past.hours),) if wish.accuracy and not accuracy else ()
     rows, said = history.ahead(past, pool.name, _hours(wish.hours), usable, memory)
     return PoolForecast(
         pool=pool.name,
@@ -178,8 +181,8 @@ def _forecast(
         jobs=len(jobs),
         gpus_now=int(past.series.level[-1]),
         rows=tuple(_row(past, hours, quantiles) for hours, quantiles in rows),
-        notes=(*history.cold(past), *notes, *said),
-        accuracy=history.accuracy(past, SCORED_AHEAD_H) if wish.accuracy else (),
+        notes=(*history.cold(past), *notes, *said, *unscored),
+        accuracy=accuracy,
     )
 
 

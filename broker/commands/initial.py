@@ -1,5 +1,6 @@
 """`init`: a starter configuration, a state with a lineage of its own, and for the sandbox a world and a queue."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from broker.clock import WallClock
+from broker.config import load
 from broker.config.starter import SANDBOX_QUEUE, sandbox_starter, starter
 from broker.errors import UsageError
 
@@ -31,14 +33,14 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 
 def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
     """Nothing that exists is overwritten, and what cannot be made to the end is taken away again. Raises UsageError for
-    a folder that cannot be made, StateError for a state that exists.
+    a folder that cannot be made, StateError for a state that exists. A configuration that exists gets a state only.
     """
     from state.store import Store
 
     config, database, now = folder / CONFIG, Path(state) if state else folder / STATE, WallClock().now()
-    texts = {config: sandbox_starter(), folder / QUEUE: _queue(now)} if sandbox else {config: starter()}
     if config.exists():
-        raise UsageError(f"{config} exists already", next_step="Use it, or give another folder: broker init DIR")
+        return _state_only(config, state, now)
+    texts = {config: sandbox_starter(), folder / QUEUE: _queue(now)} if sandbox else {config: starter()}
     _make(folder)
     with Store.create(database, now=now) as store:
         lineage = store.lineage
@@ -55,6 +57,28 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
         kept=tuple(kept),
         sandbox=sandbox,
     )
+
+
+def _state_only(config: Path, state: str | None, now: datetime) -> Made:
+    """For a configuration whose state is missing: one that was copied here, or whose state was never worth keeping."""
+    from state.store import Store
+
+    found = load(config, flags={"state": state} if state else {}, env=os.environ)
+    if found.state.exists():
+        raise UsageError(
+            f"{config} exists already, and so does its state",
+            next_step="Use them, or give another folder: broker init DIR",
+        )
+    with Store.create(found.state, now=now) as store:
+        return Made(
+            folder=config.parent,
+            config=config,
+            state=found.state,
+            lineage=store.lineage,
+            files=(),
+            kept=(config,),
+            sandbox=found.sandbox is not None,
+        )
 
 
 @contextmanager

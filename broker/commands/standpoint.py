@@ -142,7 +142,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 def _ids(found: Standing) -> str:
     listed = bool(found.held or found.others)
-    return "See the ids: broker status -v" if listed else "Nothing is held; what was held: broker state history"
+    return "See the ids: broker status" if listed else "Nothing is held; what was held: broker state history"
 
 
 def _unknown(reservation_id: str, found: Standing) -> str:

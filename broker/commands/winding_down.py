@@ -51,9 +51,17 @@ def _named(reservation_id: str, ours: Sequence[Reservation], snapshot: Snapshot)
     if len(found) > 1:
         where = ", ".join(str(each.place) for each in found)
         raise UsageError(f"{reservation_id} is in several places: {where}", next_step="Release them in their clouds")
-    listed = any(each.id == reservation_id for view in snapshot.scopes for each in view.reservations)
-    what = "is not this state's: another buyer owns it" if listed else "is in no listing of the configured clouds"
-    raise UsageError(f"{reservation_id} {what}; nothing was done", next_step="See the ids: broker status -v")
+    what = _why_not(reservation_id, snapshot)
+    raise UsageError(f"{reservation_id} {what}; nothing was done", next_step="See the ids: broker status")
+
+
+def _why_not(reservation_id: str, snapshot: Snapshot) -> str:
+    """Clouds go on listing what was given back for a while."""
+    listed = [each for view in snapshot.scopes for each in view.reservations if each.id == reservation_id]
+    if not listed:
+        return "is in no listing of the configured clouds"
+    ours = [each for each in listed if each.owner and each.owner.lineage == snapshot.lineage]
+    return f"is given back already ({ours[0].state})" if ours else "is not this state's: another buyer owns it"
 
 
 def _release(reservation: Reservation, snapshot: Snapshot) -> Release:

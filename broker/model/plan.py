@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from broker.model.offer import Offer
-from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
+from broker.model.request import EndRequest, ReleaseRequest, Request, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 
 
@@ -80,12 +80,13 @@ class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A guard's no to an action (by its request key; "" for the whole plan)."""
+    """A guard's no to what `request` asks for (by its key too; "" and None for the whole plan)."""
 
     guard: str
     key: str
     reason: Reason
     forceable: bool = False
+    request: Request | None = None
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,11 @@
 """Purchases, offers not taken and shortfalls, put into a plan's words with their numbers."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 import msgspec
 
+from broker.counted import number
 from broker.model.job import Job
 from broker.model.money import cents
 from broker.model.offer import Price
@@ -161,7 +163,8 @@ def _reserve_request(purchase: Purchase, snapshot: Snapshot, policy: Policy) -> 
 
 def _reasons(buyer: Buyer, purchase: Purchase, need: PoolNeed) -> tuple[Reason, ...]:
     gpus = purchase.count * purchase.dish.gpus
-    text = f"pool {buyer.pool.name} needs {need.wanted} GPUs and holds {need.held}: {gpus} of {need.bought} bought here"
+    wants = f"pool {buyer.pool.name} needs {number(need.wanted, 'GPU')} and holds {need.held}"
+    text = f"{wants}: {gpus} of {need.bought} bought here"
     numbers = (
         ("wanted_gpus", str(need.wanted)),
         ("held_gpus", str(need.held)),
@@ -178,11 +181,19 @@ def _price_reason(buyer: Buyer, dish: Dish) -> Reason:
     ahead = [other for other in others if other.usd_per_gpu < dish.usd_per_gpu]
     after = next((other for other in others if other.usd_per_gpu >= dish.usd_per_gpu), None)
     following = f"; next best {after.offer.id} at ${cents(after.usd_per_gpu)}" if after else ""
-    rank = f"cheapest of {len(others) + 1} offers" if not ahead else f"{len(ahead)} cheaper offers fit less well"
+    rank = (
+        f"cheapest of {number(len(others) + 1, 'offer')}"
+        if not ahead
+        else f"{number(len(ahead), 'cheaper offer')} {_fit(len(ahead))} less well"
+    )
     hint = "; the cloud named this zone when another was full" if dish.hinted else ""
     source = f"price from {dish.price.source}, {dish.price.as_of:%Y-%m-%d}{_parts(dish.price)}"
     text = f"${usd} per GPU-hour, {rank}{following}{hint} ({source})"
     return Reason(text, (("usd_per_gpu_hour", str(usd)), ("offers", str(len(others) + 1))))
+
+
+def _fit(offers: int) -> str:
+    return "fits" if offers == 1 else "fit"
 
 
 def _parts(price: Price) -> str:
@@ -199,8 +210,15 @@ def _passed_over(dish: Dish, buyer: Buyer) -> Reason:
     if left <= 0:
         return Reason(f"${usd} per GPU-hour, but {limit}", numbers)
     taken = min(buyer.purchases.values(), key=lambda purchase: purchase.dish.usd_per_gpu).dish
-    relation = "dearer than" if dish.usd_per_gpu > taken.usd_per_gpu else "fits the jobs no better than"
+    relation = _relation(dish.usd_per_gpu, taken.usd_per_gpu)
     return Reason(f"${usd} per GPU-hour, {relation} {taken.offer.id} at ${cents(taken.usd_per_gpu)}", numbers)
+
+
+def _relation(usd: Decimal, taken_usd: Decimal) -> str:
+    """Per GPU; by whole jobs on whole instances, what costs less for each GPU may cost more."""
+    if usd > taken_usd:
+        return "dearer than"
+    return "cheaper, but fits the jobs less well than" if usd < taken_usd else "fits the jobs no better than"
 
 
 def _shares(purchase: Purchase) -> tuple[tuple[str, float], ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from broker.counted import number
 from broker.model.money import cents
 from broker.model.plan import Action, Reserve
 from broker.model.policy import Policy, Pool
@@ -14,7 +15,7 @@ from broker.purchase.queue_demand import live_jobs
 from broker.purchase.trust import scope_doubt, source_doubt
 from broker.purchase.yard import counts_for, mismatch
 
-IDLE_WHILE_ON_DEMAND = "idle-while-ondemand"
+IDLE_BESIDE = "idle meanwhile"
 """Marks a note on reserved instances that idle while jobs run on others of their kind."""
 
 _FAR = 10
@@ -50,7 +51,7 @@ def _spread(action: Reserve, anyhow: Mapping[str, int]) -> Iterable[str]:
     others = f" and {len(wide) - 1} more" if len(wide) > 1 else ""
     if wide:
         yield (
-            f"pool {action.pool}: {action.request.machine_type} holds {size} GPUs; {wide[0]} "
+            f"pool {action.pool}: {action.request.machine_type} holds {number(size, 'GPU')}; {wide[0]} "
             f"({anyhow[wide[0]]} GPUs){others} says nothing of nodes and would run across instances; "
             "give nodes or gpus_per_node in the queue to buy whole nodes"
         )
@@ -128,10 +129,12 @@ def _outside(lots: tuple[Lot, ...], policy: Policy, outside: tuple[Need, ...]) -
             continue
         idle, rate, unpriced = _idle(lots, pool)
         figure = f"at least ${cents(rate)}/h ({unpriced} without a price)" if unpriced else f"${cents(rate)}/h"
-        text = f"{IDLE_WHILE_ON_DEMAND}: {idle} reserved instances of ours idle at {figure} meanwhile"
-        yield f"pool {pool.name}: {gpus} GPUs run outside of everything held; nothing is bought for them" + (
-            f"; {text}" if idle else ""
+        where = (
+            "beside own nodes and reservations" if pool.own else "beside all reservations; on your own nodes? Say so"
         )
+        own = "" if pool.own else " in [[pool.own]]"
+        text = f"; reserved instances of ours that {IDLE_BESIDE}: {idle}, at {figure}" if idle else ""
+        yield f"pool {pool.name}: jobs run on {number(gpus, 'GPU')} {where}{own}; nothing is bought for them{text}"
 
 
 def _idle(lots: tuple[Lot, ...], pool: Pool) -> tuple[int, Decimal, int]:

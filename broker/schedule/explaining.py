@@ -7,6 +7,7 @@ import msgspec
 from broker.errors import UsageError
 from broker.model.snapshot import SourceView
 from broker.purchase.queue_demand import live_jobs
+from broker.schedule.feed import HOME, LATE, UNSTOPPABLE
 from broker.schedule.memory import Known, Memory, PoolMemory
 from broker.sia import following
 from broker.sia.columns import NOBODY
@@ -104,14 +105,19 @@ def _sentences(job: Explained, known: Known, entitlement: int) -> list[str]:
             f"and the queue shows it on {known.shown}."
         )
     if job.owed_since is None and not job.may_borrow:
-        lines.append(
-            "It does not borrow: it cannot be called back, its tenant does not borrow, or its class gave back late."
-        )
+        lines.append(f"It does not borrow: {known.stays or 'it may not'}.{_REMEDIES.get(known.stays, '')}")
     if job.called_back:
         lines.append(f"It was called back {job.called_back} times; a job called back 3 times waits for its own turn.")
     if known.order:
         lines.append(f"It is to be followed: {known.order.kind}, because {known.order.reason}.")
     return lines
+
+
+_REMEDIES = {
+    LATE: " broker schedule --trust CLASS lets it borrow again.",
+    UNSTOPPABLE: " schedule.preemptible_queues names queues whose jobs can be.",
+    HOME: " [[tenant]] borrows = true lets it.",
+}
 
 
 def _standing(job: Explained, entitlement: int) -> str:

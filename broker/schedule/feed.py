@@ -20,6 +20,12 @@ _ENDED_BY_ITSELF = frozenset({JobState.DONE, JobState.GONE})
 _A_MOMENT = 1.0
 
 
+HOME = "its tenant does not borrow"
+LATE = "its class gave back late"
+UNSTOPPABLE = "it cannot be called back, as the queue tells it"
+"""Why a job may not borrow."""
+
+
 class Feed:
     """One look at one pool. Times in seconds since the first look; `span` is from the look before until now.
 
@@ -247,9 +253,17 @@ class Feed:
         borrows, stops = self._lending and self._machine.borrows[tenant], self._can_stop(job)
         allowed = borrows and stops and habits.may_borrow(self._memory.habits.get(known.kind), self._settings)
         firm = borrows and not stops and self._settings.firm_misses > 0
+        known.stays = "" if allowed or firm else self._why_not(self._machine.borrows[tenant], stops)
         following.may_borrow(self._machine, known.name, allowed=allowed, firm=firm)
         if known.most and self._settings.elastic_power > 0:
             following.may_use(self._machine, known.name, known.most if allowed else known.gpus)
+
+    def _why_not(self, borrows: bool, stops: bool) -> str:
+        if not self._lending:
+            return "nothing is lent yet"
+        if not borrows:
+            return HOME
+        return LATE if stops else UNSTOPPABLE
 
     def _habit(self, known: Known) -> Habit:
         return self._memory.habits.setdefault(known.kind, Habit())

@@ -28,6 +28,7 @@ class Known(msgspec.Struct, kw_only=True):
     `began` is the start of the run that was seen last, None while none was; `done` is the service before that run,
     `service` that at the last look, in seconds. `run_s` sums the runs that are over. `gpus` are promised; an elastic
     job can use `most` (0: it is rigid), held `shown` at the last look, and does nothing until `rests`, since it grew.
+    `stays` says why it may not borrow, "" if it may.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Known(msgspec.Struct, kw_only=True):
     most: int = 0
     shown: int = 0
     rests: float = 0.0
+    stays: str = ""
 
 
 class Habit(msgspec.Struct, kw_only=True):

@@ -8,6 +8,8 @@ from broker.errors import BrokerError, ConfigError, Exit, joined
 from broker.view.document import document
 from broker.view.text import Paint, plain
 
+_NOISE = "Value error, "
+"""What the library of the flags puts before its reasons."""
 _CODES = {"green": "32", "yellow": "33", "red": "31", "bold": "1"}
 
 
@@ -59,7 +61,7 @@ class Console:
             self.answer(_error_document(error.what, error.next_step, problems, error.exit))
 
     def usage(self, text: str, hint: str) -> None:
-        self._err(f"broker: {joined(text, hint)}")
+        self._err(f"broker: {joined(text.replace(_NOISE, ''), hint)}")
         if self.json:
             self.answer(_error_document(text, hint, (), Exit.ERROR))
 

@@ -5,7 +5,7 @@ from broker.commands.events import Acted, Decided, Ended, Event, FoundOut, Looke
 from broker.model.intent import IntentStatus, Outcome
 from broker.model.plan import Action, Keep
 from broker.view import document
-from broker.view.ledger import request_text
+from broker.view.ledger import refused_text, request_text
 from broker.view.text import Paint, number, plain, pool_text
 
 _COLOURS = {"done": "green", "unfilled": "yellow", "unknown": "yellow", "refused": "red", "failed": "red"}
@@ -32,7 +32,7 @@ def event_text(event: Event, paint: Paint = plain) -> str:
         case Proposed():
             return _proposed(event.action)
         case Refused():
-            return f"refused   by {event.refusal.guard}: {event.refusal.reason.text}"
+            return f"refused   {refused_text(event.refusal)}"
         case Short():
             short = event.shortfall
             return f"short     {pool_text(short.pool)}, {number(short.gpus, 'GPU')}: {short.reason.text}"
@@ -46,7 +46,7 @@ def reason(event: Event) -> str:
     """Why something was not done, where the event tells that: in one line, "" for any other event."""
     match event:
         case Refused():
-            return f"refused by {event.refusal.guard}: {event.refusal.reason.text}"
+            return f"refused {refused_text(event.refusal)}"
         case Acted() if not (event.result.sent and event.result.outcome.status is IntentStatus.DONE):
             return _acted(event.result, plain)
         case Ended() if event.exit_code and event.note:

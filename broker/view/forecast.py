@@ -15,7 +15,7 @@ _SHOWN = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def forecast_text(found: Forecast) -> str:
-    blocks = [f"! {line}" for line in found.problems]
+    blocks = ["\n".join(f"! {line}" for line in found.problems)] if found.problems else []
     blocks += [block for pool in found.pools for block in _pool(pool)]
     return "\n\n".join(blocks)
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from broker.model.intent import Intent, Outcome
 from broker.model.money import from_micro
+from broker.model.plan import Refusal
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.view.document import document
-from broker.view.text import money, table, when
+from broker.view.text import money, number, table, when
 from state.entries import Applied, Body, Concluded, Entry, Gap, Intended, Used, Witnessed
 
 
@@ -35,7 +36,7 @@ def _says(body: Body) -> str:
         case Gap():
             return body.text
         case Applied():
-            return f"plan {body.plan_id} ran to its end, {body.actions} actions"
+            return f"plan {body.plan_id} ran to its end, {number(body.actions, 'action')}"
 
 
 def _intent(intent: Intent) -> str:
@@ -53,6 +54,12 @@ def request_text(request: ReserveRequest | ResizeRequest | EndRequest | ReleaseR
             return f"end {request.reservation_id} at {when(request.to_end)}"
         case ReleaseRequest():
             return f"release {request.reservation_id}"
+
+
+def refused_text(refusal: Refusal) -> str:
+    """What was not to be done, by which guard, and why."""
+    what = f"{request_text(refusal.request)}: " if refusal.request else ""
+    return f"by {refusal.guard}: {what}{refusal.reason.text}"
 
 
 def _outcome(outcome: Outcome) -> str:

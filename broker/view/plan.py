@@ -12,6 +12,7 @@ from broker.model.plan import Action, Extend, Keep, NotTaken, Plan, Release, Res
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.view.document import document
+from broker.view.ledger import refused_text
 from broker.view.text import Paint, columns, least, markdown, money, number, plain, pool_text, rate, when
 
 _GREY = frozenset({JobState.PENDING, JobState.HELD})
@@ -169,7 +170,7 @@ def _undo(action: Action) -> str:
 
 def _refused(plan: Plan, paint: Paint) -> str:
     return "\n".join(
-        f"  {paint('x', 'red')} refused by {each.guard}: {each.reason.text}{_way_out(each.guard, each.forceable)}"
+        f"  {paint('x', 'red')} refused {refused_text(each)}{_way_out(each.guard, each.forceable)}"
         for each in plan.refusals
     )
 
@@ -266,9 +267,8 @@ def plan_markdown(plan: Plan, seen: Observed) -> str:
 
 
 def _markdown_notes(plan: Plan, seen: Observed) -> list[str]:
-    refused = [f"refused by `{refusal.guard}`: {refusal.reason.text}" for refusal in plan.refusals]
-    short = [
-        f"pool `{each.pool}` stays {number(each.gpus, 'GPU')} short: {each.reason.text}" for each in plan.shortfalls
-    ]
+    refused = [f"refused {refused_text(each)}" for each in plan.refusals]
+    short = [f"{pool_text(each.pool)} stays {number(each.gpus, 'GPU')} short: {each.reason.text}"
+             for each in plan.shortfalls]  # fmt: skip
     not_taken = [f"not taken: `{each.offer_id}`: {each.reason.text}" for each in plan.not_taken]
     return [*seen.problems, *refused, *short, *not_taken, *plan.notes]

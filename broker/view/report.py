@@ -32,7 +32,13 @@ def report_markdown(report: Report) -> str:
 def report_html(reports: Sequence[Report], course: Sequence[Moment]) -> str:
     """One page: the course of time, and the same window by each grouping; the first says what holds for all of them."""
     parts = [f"<h1>{escape(_title(reports[0]))}</h1>", *(f"<p>{escape(note)}</p>" for note in _notes(reports))]
-    parts += [*_plots(course), *(_section(each) for each in reports)]
+    shown = _begun(course)
+    if shown[:1] != course[:1]:
+        held = (
+            f"Nothing was held from {when(course[0].at)} to {when(shown[0].at)}: the plots begin where something was."
+        )
+        parts.append(f"<p>{escape(held)}</p>")
+    parts += [*_plots(shown), *(_section(each) for each in reports)]
     return page("GPU capacity report", parts)
 
 
@@ -43,6 +49,12 @@ def _section(report: Report) -> str:
 def _notes(reports: Sequence[Report]) -> list[str]:
     """Each once, though it may hold for some groupings only."""
     return list(dict.fromkeys(line for each in reports for block in _closing(each) for line in block.split("\n")))
+
+
+def _begun(course: Sequence[Moment]) -> Sequence[Moment]:
+    """Without the empty stretch before the first purchase, which would leave little room for the rest."""
+    first = next((at for at, each in enumerate(course) if each.held.high or each.used.high), 0)
+    return course[first:]
 
 
 def _plots(course: Sequence[Moment]) -> list[str]:
@@ -163,7 +175,7 @@ def _closing(report: Report) -> list[str]:
 
 
 def _missing(total: Line) -> list[str]:
-    missing = [f"{total.unpriced_instance_hours:,.1f} instance-hours"] if _unpriced(total) else []
+    missing = [f"up to {total.unpriced_instance_hours:,.1f} instance-hours"] if _unpriced(total) else []
     held = total.unpriced_reservations
     return missing + ([f"what is committed for {number(held, 'reservation')}"] if held else [])
 

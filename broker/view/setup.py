@@ -6,13 +6,19 @@ from broker.view.document import document
 
 
 def init_text(made: Made) -> str:
-    lines = [f"Wrote {', '.join(str(path) for path in made.files)} and {made.state} (state {made.lineage})."]
+    files = f"{', '.join(str(path) for path in made.files)} and " if made.files else ""
+    lines = [f"Wrote {files}{made.state} (state {made.lineage})."]
     if made.kept:
         lines.append(f"Left as they were: {', '.join(str(path) for path in made.kept)}.")
     return "\n".join([*lines, *_next(made)])
 
 
 def _next(made: Made) -> list[str]:
+    if made.config in made.kept:
+        return [
+            "Was there a state before? What it bought is not known to this one: remove this one, then "
+            f"broker state adopt -c {made.config}"
+        ]
     if made.sandbox:
         return [f"These clouds are built in and cost nothing. Try: broker plan -c {made.config}"]
     return [

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 
+from broker.counted import number as number
 from broker.report import Bounds
 
 Paint = Callable[[str, str], str]
@@ -63,15 +64,6 @@ def duration(length: timedelta) -> str:
         hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
         return f"{hours} {'hour' if hours == '1' else 'hours'}"
     return number(round(seconds / 60), "minute") if seconds >= 60 else number(round(seconds), "second")
-
-
-def number(count: int, noun: str) -> str:
-    """`1 job`, `2 jobs`; the thousands are marked."""
-    return f"{count:,} {noun if count == 1 else _plural(noun)}"
-
-
-def _plural(noun: str) -> str:
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def columns(rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), gap: int = 2) -> list[str]:

@@ -85,12 +85,32 @@ def test_no_colour_where_nobody_looks(broker: Broker, demo: Path) -> None:
     assert "\x1b" not in broker("status", "-c", demo).out
 
 
+def test_a_flag_without_its_value_names_the_help_of_its_command(broker: Broker) -> None:
+    assert broker("backtest", "--synthetic").err.endswith("See: broker backtest --help\n")
+    assert broker("history", "import", "--tz").err.endswith("See: broker history import --help\n")
+
+
+def test_a_question_is_not_followed_by_a_full_stop(broker: Broker, demo: Path) -> None:
+    assert 'did you mean "aws"? Use one of' in broker("plan", "--provider", "awz", "-c", demo).err
+
+
 def test_init_overwrites_nothing(broker: Broker, demo: Path) -> None:
     before = demo.read_bytes()
     ran = broker("init", "demo", "--sandbox")
     assert ran.code == 1
     assert "exists already" in ran.err
     assert demo.read_bytes() == before
+
+
+def test_init_makes_a_state_where_only_that_is_missing(broker: Broker, demo: Path) -> None:
+    """A lost state is found again by `state adopt`; where nothing was ever bought there is nothing to find."""
+    state, before = demo.parent / "state.db", demo.read_bytes()
+    state.unlink()
+    assert broker("state", "adopt", "-c", demo).code == 1
+    ran = broker("init", "demo")
+    assert (ran.code, demo.read_bytes()) == (0, before)
+    assert state.exists() and f"broker state adopt -c {demo.relative_to(Path.cwd())}" in ran.out
+    assert broker("plan", "-c", demo).code == 0
 
 
 def test_init_for_real_clouds_watches_only(broker: Broker, tmp_path: Path) -> None:

@@ -36,17 +36,17 @@ def test_unused_leaves_out_what_is_used(broker: Broker, demo: Path) -> None:
 def test_status_says_what_idles_while_jobs_run_beside_it(broker: Broker, demo: Path) -> None:
     """The last run saw jobs running, and nothing in the reservations."""
     assert broker("run", "-c", demo).code == 0
-    assert "idle-while-ondemand" not in broker("status", "-c", demo).out
+    assert "that idle meanwhile" not in broker("status", "-c", demo).out
     queue = demo.parent / "queue.csv"
     queue.write_text(queue.read_text().replace("pending", "running"))
     broker("run", "-c", demo)
 
     status = broker("status", "-c", demo)
 
-    (line,) = [line for line in status.out.splitlines() if "idle-while-ondemand" in line and "pool h100" in line]
-    assert "reserved instances of ours idle at $" in line and "as of " in line
+    (line,) = [line for line in status.out.splitlines() if "that idle meanwhile" in line and "pool h100" in line]
+    assert "reserved instances of ours that idle meanwhile: " in line and "as of " in line
     warnings = broker("status", "-c", demo, "--json").document["status"]["warnings"]
-    assert any("idle-while-ondemand" in warning for warning in warnings)
+    assert any("that idle meanwhile" in warning for warning in warnings)
 
 
 def test_quiet_leaves_out_remarks_and_keeps_the_answer(broker: Broker, demo: Path) -> None:

@@ -90,6 +90,13 @@ def test_accuracy_beside_what_it_has_to_beat(broker: Broker, tmp_path: Path) -> 
         assert word in said
 
 
+def test_accuracy_that_cannot_be_told_is_said(broker: Broker, tmp_path: Path) -> None:
+    past = tmp_path / "short.csv"
+    past.write_text("id,submit,gpus,start,end,state\n7,2026-03-04T08:00Z,8,2026-03-04T08:00Z,2026-03-05T08:00Z,done\n")
+    assert "its accuracy cannot be told from" in broker("forecast", "--history", past, "--accuracy").out
+    assert "its accuracy cannot be told from" not in broker("forecast", "--history", past).out
+
+
 CONFIG = """
 forecast = "mine.csv"
 [[pool]]

@@ -151,6 +151,15 @@ def test_release_of_an_id_that_does_not_exist(broker: Broker, demo: Path) -> Non
     assert effects(demo) == []
 
 
+def test_release_of_what_is_given_back_already_does_not_call_it_somebody_elses(broker: Broker, demo: Path) -> None:
+    broker("run", "-c", demo)
+    held = broker("status", "-c", demo, "--json").document["status"]["held"]
+    mine = next(each["reservation"]["id"] for each in held if each["reservation"]["id"].startswith("cr-"))
+    assert broker("release", mine, "-c", demo, "--yes").code == 0
+    again = broker("release", mine, "-c", demo, "--yes")
+    assert (again.code, "is given back already" in again.err, "another buyer" in again.err) == (1, True, False)
+
+
 def test_release_wants_ids_or_all(broker: Broker, demo: Path) -> None:
     assert broker("release", "-c", demo, "--yes").code == 1
     assert broker("release", "cr-1", "--all-ours", "-c", demo, "--yes").code == 1

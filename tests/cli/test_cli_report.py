@@ -92,6 +92,7 @@ def test_the_page_has_the_figures_of_every_table_and_needs_no_other_file(broker:
     committed = {each for line in table.out.splitlines() for each in re.findall(r"\$[\d,]+\.\d\d$", line.rstrip())}
     assert committed and committed <= set(figures)
     assert page.count("<svg") == 2 and "Held and used" in page
+    assert "Nothing was held from" in page, "the plots do not show the week before the first purchase"
     assert not re.search(r"http|src=|href=|<script|\bnan\b|@import|url\(", page)
 
 

@@ -82,6 +82,13 @@ def test_small_jobs_share_a_large_instance_when_that_is_cheaper() -> None:
     assert bought(decide(world(*eleven, offers=(offer(), small)), policy())) == [("us-east-1a", 1), ("us-east-1b", 3)]
 
 
+def test_what_is_cheaper_for_each_gpu_and_not_taken_is_not_called_equal() -> None:
+    plan = decide(world(job("j", 1), offers=(offer(), offer(EAST_B, ONE, "7"))), policy())
+    assert bought(plan) == [("us-east-1b", 1)]
+    assert "$5.00 per GPU-hour, cheaper, but fits the jobs less well than" in why_not(plan, offer().id)
+    assert "1 cheaper offer fits less well" in plan.changes[0].reasons[1].text
+
+
 def test_a_job_that_spans_nodes_counts_free_nodes_of_one_zone_only() -> None:
     """Two nodes are free in each of two zones; a job of four nodes fits into neither and completes the cheaper."""
     parts = (held("cr-a", 2), held("cr-b", 2, EAST_B))
@@ -183,7 +190,7 @@ def test_what_runs_is_bought_for_by_nobody_but_takes_its_supply() -> None:
     unused = world(runs, job("q"), offers=(offer(),), reservations=(held(used=0),))
     plan = decide(unused, policy())
     assert bought(plan) == []
-    assert any("idle-while-ondemand: 1 reserved instances of ours idle at $40.00/h" in note for note in plan.notes)
+    assert any("reserved instances of ours that idle meanwhile: 1, at $40.00/h" in note for note in plan.notes)
 
 
 def test_a_job_that_ends_within_the_lead_makes_room_for_one_that_begins_after() -> None:

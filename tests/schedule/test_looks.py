@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from broker.config import ScheduleSettings
 from broker.errors import StateError, UsageError
 from broker.model.job import JobState
 from broker.model.snapshot import Trust
@@ -100,6 +101,31 @@ def test_opting_out_in_the_configuration() -> None:
     memory = watched(rules)
     pair = (running("own", "vision", 8, HOUR, HOUR + 1), job("more", "vision", 4, HOUR))
     assert looked(memory, HOUR + 10, *pair, rules=rules).loans == ()
+
+
+@pytest.mark.parametrize(
+    ("terms", "settings", "why"),
+    [
+        (
+            {"borrows": False},
+            SETTINGS,
+            "It does not borrow: its tenant does not borrow. [[tenant]] borrows = true lets it.",
+        ),
+        (
+            {},
+            ScheduleSettings(),
+            "It does not borrow: it cannot be called back, as the queue tells it. schedule.preempt",
+        ),
+    ],
+)
+def test_who_may_not_borrow_is_told_the_one_reason(
+    terms: dict[str, object], settings: ScheduleSettings, why: str
+) -> None:
+    rules = policy(tenant("vision", 8, **terms), tenant("nlp", 8))
+    memory = watched(rules)
+    pair = (running("own", "vision", 8, HOUR, HOUR + 1), job("more", "vision", 4, HOUR))
+    looked(memory, HOUR + 10, *pair, rules=rules, settings=settings)
+    assert any(line.startswith(why) for line in explaining.explain(memory, "more", ()).sentences)
 
 
 def test_a_change_of_the_configuration_holds_from_the_next_look_on() -> None:

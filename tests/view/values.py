@@ -100,7 +100,11 @@ def plan() -> Plan:
         policy_digest="d",
         actions=actions,
         not_taken=(NotTaken(pool="a100", offer_id="gcp/research/x/y/z", reason=Reason("no price known")),),
-        refusals=(Refusal(guard="max_new_instances", key="k9", reason=Reason("5 are more than 4"), forceable=True),),
+        refusals=(
+            Refusal(
+                guard="max_new_instances", key="k9", reason=Reason("5 are more than 4"), forceable=True, request=reserve
+            ),
+        ),
         shortfalls=(Shortfall(pool="a100", gpus=8, jobs=("1",), reason=Reason("no offer fits")),),
         notes=("supply of another team is not touched",),
     )
