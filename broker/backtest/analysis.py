@@ -1,6 +1,7 @@
 """What static allocation promises, uses and leaves idle, per tenant and hour, and what of it could have been lent."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,14 @@ class StaticUse:
         """Of all idle GPU-hours."""
         idle = sum(tenant.idle for tenant in self.tenants)
         return sum(tenant.lendable for tenant in self.tenants) / idle if idle else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """As they appear in JSON: GPU-hours by tenant, and by the hour mean GPUs in the order of the tenants."""
+        return {
+            "lendable_share_of_idle": self.lendable_share,
+            "tenants": [asdict(tenant) for tenant in self.tenants],
+            "hours": {"used": self.used.round(3).tolist(), "waiting": self.waiting.round(3).tolist()},
+        }
 
 
 def analyse(case: Case) -> StaticUse:

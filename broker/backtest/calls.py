@@ -45,7 +45,7 @@ class Calls:
 
 def parse_reclaims(given: Sequence[str]) -> dict[str, float]:
     """CLASS=SECONDS, one each."""
-    parsed = {}
+    parsed: dict[str, float] = {}
     for text in given:
         name, _, seconds = text.rpartition("=")
         value = _seconds(seconds)
@@ -53,7 +53,10 @@ def parse_reclaims(given: Sequence[str]) -> dict[str, float]:
             raise UsageError(
                 f"--reclaim-of {text!r} is not CLASS=SECONDS", next_step="For example: --reclaim-of nlp/ada=300"
             )
-        parsed[name] = value
+        if parsed.setdefault(name, value) != value:
+            raise UsageError(
+                f"--reclaim-of gives {name} both {parsed[name]:g} and {value:g}", next_step="Give each class one"
+            )
     return parsed
 
 

@@ -1,6 +1,6 @@
 """`broker backtest`: a trace under SIA and the baselines, as values that a view can print."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ class Options:
     trace: Path | None = None
     history: tuple[Job, ...] = ()
     format: str = "auto"
+    timezone: str = "UTC"
     synthetic_seed: int = 0
     entitlement_quantile: float = 0.90
     entitlements: dict[str, int] = field(default_factory=dict)
@@ -46,6 +47,9 @@ class Options:
     lead_s: float = 600.0
     failure: float = 0.0
     elastic: int = 1
+    speed_power: float = 0.8
+    tolerance: float = 0.1
+    most_preemptions: int = 3
     unstoppable: float = 0.0
     node_gpus: int = 0
     firm_share: float = 0.0
@@ -83,29 +87,23 @@ class Backtest:
         }
 
 
-def parse_entitlements(given: Sequence[str]) -> dict[str, int]:
-    """TENANT=GPUS, one each."""
-    parsed = {}
-    for text in given:
-        tenant, _, gpus = text.rpartition("=")
-        if not tenant or not gpus.isdigit():
-            raise UsageError(
-                f"--entitlement {text!r} is not TENANT=GPUS", next_step="For example: --entitlement nlp=64"
-            )
-        parsed[tenant] = int(gpus)
-    return parsed
-
-
 def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> Backtest:
     """Run every policy; `tell` is called with the name of each as it begins."""
     trace, source = _trace(options)
     case = _case(trace.called_back_in(options.reclaim_of), options)
     trace = case.trace
     setting = Setting(
-        rules=Rules(reclaim_s=options.reclaim_s, restore_s=options.restore_s, firm_share=options.firm_share),
+        rules=Rules(
+            reclaim_s=options.reclaim_s,
+            restore_s=options.restore_s,
+            tolerance=options.tolerance,
+            most_preemptions=options.most_preemptions,
+            firm_share=options.firm_share,
+        ),
         lead_s=options.lead_s,
         failure=options.failure,
         elastic=options.elastic,
+        speed_power=options.speed_power,
         unstoppable=options.unstoppable,
         node_gpus=options.node_gpus,
     )
@@ -127,7 +125,7 @@ def _trace(options: Options) -> tuple[Trace, str]:
         return from_jobs(options.history, "history"), "the history of jobs"
     if options.trace is None:
         return synthesise(options.synthetic_seed), f"synthetic, seed {options.synthetic_seed}"
-    return read_trace(options.trace, options.format), str(options.trace)
+    return read_trace(options.trace, options.format, options.timezone), str(options.trace)
 
 
 def _case(trace: Trace, options: Options) -> Case:
@@ -165,7 +163,7 @@ def _policies(case: Case, setting: Setting, options: Options, tell: Callable[[st
         first["sia"],
         seeds=tuple((p.comparison.latency_ratio, p.comparison.p_slowdown_over[1.1], p.cost_vs_static) for p in seeds),
     )
-    return first | carry_out(_beside(case, setting, options, first["sia"]), options.jobs, tell)
+    return first | carry_out(_beside(case, setting, first["sia"]), options.jobs, tell)
 
 
 def _independent(case: Case, setting: Setting, options: Options) -> dict[str, Task]:
@@ -193,17 +191,15 @@ def _independent(case: Case, setting: Setting, options: Options) -> dict[str, Ta
     return tasks
 
 
-def _beside(case: Case, setting: Setting, options: Options, sia: Policy) -> dict[str, Task]:
+def _beside(case: Case, setting: Setting, sia: Policy) -> dict[str, Task]:
     """Naive sharing with as much as SIA held."""
     if sia.outcome is None:
         raise ValueError("SIA was not replayed")
-    tasks: dict[str, Task] = {"naive_same_mean": partial(policies.naive_same_mean, case, setting, sia.outcome)}
-    if not options.fixed_capacity:
-        tasks |= {
-            "naive_same_curve": partial(policies.naive_same_curve, case, setting, sia.outcome),
-            "naive_adaptive": partial(policies.naive_adaptive, case, setting, sia.cost_vs_static),
-        }
-    return tasks
+    return {
+        "naive_same_mean": partial(policies.naive_same_mean, case, setting, sia.outcome),
+        "naive_same_curve": partial(policies.naive_same_curve, case, setting, sia.outcome),
+        "naive_adaptive": partial(policies.naive_adaptive, case, setting, sia.cost_vs_static),
+    }
 
 
 def _sia(case: Case, setting: Setting, options: Options) -> Policy:

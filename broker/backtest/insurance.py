@@ -15,7 +15,7 @@ def quantile_to_hold(failure: float, missed: float, lent: float) -> float:
     holding iff Pr(demand >= n) > (1 - lent) / ((1 - lent) + failure (missed - 1)), which is to hold up to the quantile
     at one less that threshold.
     """
-    if not (0.0 <= failure <= 1.0 and missed >= 1.0 and 0.0 <= lent <= 1.0):
+    if not (0.0 <= failure <= 1.0 and 1.0 <= missed < float("inf") and 0.0 <= lent <= 1.0):
         raise UsageError(
             f"insurance of failure {failure:g}, missed {missed:g}, lent {lent:g}",
             next_step="Give failure and lent from 0 to 1, and missed from 1 on, the price of a GPU-hour",

@@ -13,10 +13,11 @@ _QUANTILES = (0.01, 0.1, 0.5, 0.9, 0.99, 0.999)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A policy beside STATIC, over the jobs that both finish."""
+    """A policy beside STATIC, over the jobs that STATIC ends. `never_ended` of them do not end under the policy."""
 
     jobs: int
     left_out: int
+    never_ended: int
     mean_latency_s: float
     latency_ratio: float
     mean_ratio: float
@@ -27,44 +28,34 @@ class Comparison:
 
 
 def compare(submit: Floats, static_end: Floats, end: Floats) -> Comparison:
-    """`left_out` counts jobs that never end under one of the two: larger than their share, or than the pool.
+    """`left_out` counts jobs that never end under STATIC: they are larger than their share.
 
-    Under a policy that ends none of them latency is infinite, and all are as late as can be. Raises InputError where
-    static shares end none: there is nothing to compare with.
+    Those that never end under the policy alone are infinitely slow; to leave them out would praise a policy that is
+    stuck. Raises InputError where static shares end none: there is nothing to compare with.
     """
-    if not np.isfinite(static_end).any():
+    judged = np.isfinite(static_end)
+    if not judged.any():
         raise InputError(
             f"none of {len(submit):,} jobs ends under static shares: they ask for more than their tenants' usual use",
             next_step="Promise more: --entitlement TENANT=GPUS, or a higher --entitlement-quantile",
         )
-    both = np.isfinite(static_end) & np.isfinite(end)
-    if not both.any():
-        return _none(len(submit))
-    reference, latency = (static_end - submit)[both], (end - submit)[both]
-    slowdown = np.ones(len(latency))
+    reference, latency = (static_end - submit)[judged], (end - submit)[judged]
+    slowdown = np.where(np.isfinite(latency), 1.0, np.inf)
     np.divide(latency, reference, out=slowdown, where=reference > 0)
     return Comparison(
-        jobs=int(both.sum()),
-        left_out=int((~both).sum()),
+        jobs=int(judged.sum()),
+        left_out=int((~judged).sum()),
+        never_ended=int((~np.isfinite(latency)).sum()),
         mean_latency_s=float(latency.mean()),
         latency_ratio=float(reference.mean() / latency.mean()) if latency.any() else 1.0,
         mean_ratio=float(np.mean(1 / slowdown)),
         geometric_mean_ratio=float(np.exp(-np.mean(np.log(slowdown)))),
         p_slowdown_over={x: float(np.mean(slowdown > x)) for x in TOLERANCES},
-        slowdown_quantiles={q: float(np.quantile(slowdown, q)) for q in _QUANTILES},
-        largest_delay_s=float(np.max(end[both] - static_end[both])),
+        slowdown_quantiles={q: _quantile(slowdown, q) for q in _QUANTILES},
+        largest_delay_s=float(np.max(end[judged] - static_end[judged])),
     )
 
 
-def _none(jobs: int) -> Comparison:
-    return Comparison(
-        jobs=0,
-        left_out=jobs,
-        mean_latency_s=np.inf,
-        latency_ratio=0.0,
-        mean_ratio=0.0,
-        geometric_mean_ratio=0.0,
-        p_slowdown_over=dict.fromkeys(TOLERANCES, 1.0),
-        slowdown_quantiles=dict.fromkeys(_QUANTILES, np.inf),
-        largest_delay_s=np.inf,
-    )
+def _quantile(values: Floats, q: float) -> float:
+    """Between a number and infinity nothing can be interpolated: it is infinite there."""
+    return float(np.quantile(values, q, method="linear" if np.isfinite(values).all() else "higher"))

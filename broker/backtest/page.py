@@ -39,7 +39,11 @@ def _bought(policy: Policy, cost: float) -> tuple[str, str, str, str]:
         return "not reached", "", "", ""
     judged = policy.comparison
     figures = f"{policy.cost_vs_static:.3f}", f"{judged.latency_ratio:.2f}", f"{judged.p_slowdown_over[1.1]:.3%}"
-    return *figures, f"{judged.largest_delay_s:,.0f}"
+    return *figures, _seconds(judged.largest_delay_s)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f}" if np.isfinite(value) else "never"
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -61,16 +65,17 @@ def _row(name: str, policy: Policy) -> tuple[str, ...]:
     return (
         name,
         f"{policy.cost_vs_static:.3f}",
-        f"{judged.mean_latency_s:,.0f}",
+        _seconds(judged.mean_latency_s),
         f"{judged.latency_ratio:.2f}",
         *(f"{p:.3%}" for p in judged.p_slowdown_over.values()),
-        f"{judged.largest_delay_s:,.0f}",
+        _seconds(judged.largest_delay_s),
         str(policy.outcome.preemptions if policy.outcome else 0),
     )
 
 
 def _remarks(found: Backtest) -> list[str]:
     remarks = [f"STATIC waits {found.static_wait_s:,.0f} s on average."]
+    remarks += _unserved(found)
     if found.recorded_wait_s is not None:
         remarks.append(f"The trace records waits of {found.recorded_wait_s:,.0f} s on average.")
     sia = found.policies["sia"].outcome
@@ -79,6 +84,20 @@ def _remarks(found: Backtest) -> list[str]:
     ablated = {key_of(name): what for name, what in ABLATIONS.items()}
     remarks += [f"{name}: {what}" for name, what in ablated.items() if name in found.policies]
     remarks += [f"{count:,} {'row' if count == 1 else 'rows'} {reason}" for reason, count in found.notes.items()]
+    return remarks
+
+
+def _unserved(found: Backtest) -> list[str]:
+    """Jobs that the figures do not speak of, and those by which a policy is infinitely slow."""
+    remarks = []
+    left_out = found.policies["static"].comparison.left_out
+    if left_out:
+        are = "job is" if left_out == 1 else "jobs are"
+        remarks.append(f"{left_out:,} {are} larger than what the tenant is promised: left out, nothing is promised.")
+    stuck = [(name, p.comparison.never_ended) for name, p in found.policies.items() if p.comparison.never_ended]
+    if stuck:
+        counted = ", ".join(f"{name} {count:,}" for name, count in stuck)
+        remarks.append(f"Jobs that never end, and count as infinitely slow: {counted}.")
     return remarks
 
 

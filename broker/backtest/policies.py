@@ -63,6 +63,7 @@ class Policy:
             "slowdown_quantiles": {f"{q:g}": value for q, value in judged.slowdown_quantiles.items()},
             "jobs": judged.jobs,
             "jobs_left_out": judged.left_out,
+            "jobs_never_ended": judged.never_ended,
             "seeds": [{"latency_ratio": r, "p_slowdown_over_1_1": p, "cost_vs_static": c} for r, p, c in self.seeds],
         }
 

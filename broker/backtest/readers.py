@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from broker import regular
 from broker.backtest.trace import Rows, Trace, build
-from broker.errors import InputError
+from broker.errors import InputError, UsageError
 from broker.model.job import Job
 from broker.queues import encoding, registry
 from broker.queues.normal import NO, YES
@@ -30,15 +30,26 @@ _REQUIRED = ("submit_s", "duration_s", "gpus")
 _MS_FROM = 1e11  # an epoch in seconds reaches this in the year 5138; smaller numbers of milliseconds end in 1973
 
 
-def read_trace(path: Path, format: str = "auto") -> Trace:
-    """`format` is one of `formats()` or "auto", which looks at the content. Raises InputError, with one line."""
+def read_trace(path: Path, format: str = "auto", timezone: str = "UTC") -> Trace:
+    """`format` is one of `formats()` or "auto", which looks at the content; `timezone` is that of times without one.
+
+    Raises InputError, with one line.
+    """
+    zone = _zone(timezone)
     text = _text(path)
     name = _guess(text, path) if format == "auto" else format
     if name not in formats():
         raise InputError(f"unknown trace format {name!r}", next_step=f"Use one of {', '.join(formats())}")
     if name == COLUMNS:
         return build(read_columns(text, str(path)), str(path))
-    return build(read_jobs(text, name, path), str(path))
+    return build(read_jobs(text, name, path, zone), str(path))
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"no time zone is named {name!r}", next_step="Use one such as Europe/Zurich") from None
 
 
 def formats() -> tuple[str, ...]:
@@ -69,8 +80,8 @@ def _guess(text: str, path: Path) -> str:
         raise _refused(path, why) from None
 
 
-def _records(text: str, required: tuple[str, ...], source: str) -> Iterator[dict[str, str]]:
-    """Rows of a CSV with a header, keys lower-cased; a last line that is cut off is left out by the caller's checks."""
+def _records(text: str, required: tuple[str, ...], source: str) -> Iterator[dict[str, str | None]]:
+    """Rows of a CSV with a header, keys lower-cased."""
     reader = csv.DictReader(io.StringIO(text))
     reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
     missing = [name for name in required if name not in reader.fieldnames]
@@ -79,7 +90,16 @@ def _records(text: str, required: tuple[str, ...], source: str) -> Iterator[dict
             f"{source} has no column {', '.join(missing)}", next_step=f"It has {', '.join(reader.fieldnames)}"
         )
     for record in reader:
-        yield {key: value or "" for key, value in record.items() if key is not None}
+        yield {key: value for key, value in record.items() if key is not None}
+
+
+def _whole(records: list[dict[str, str | None]], text: str, notes: Counter[str]) -> list[dict[str, str]]:
+    """A last line without an end may have been cut off: left out where columns are missing, else said."""
+    if records and not text.endswith("\n"):
+        cut = None in records[-1].values()
+        notes["left out: the last line is cut off" if cut else "kept: the last line has no end, it may be cut off"] += 1
+        records = records[:-1] if cut else records
+    return [{key: value or "" for key, value in record.items()} for record in records]
 
 
 def _number(value: str) -> float:
@@ -92,7 +112,7 @@ def _number(value: str) -> float:
 def read_columns(text: str, source: str) -> Rows:
     """Columns job_id, tenant, user, submit_s, duration_s, gpus; wait_s, reclaim_s and preemptible when known."""
     rows = Rows()
-    records = list(_records(text, _REQUIRED, source))
+    records = _whole(list(_records(text, _REQUIRED, source)), text, rows.notes)
     submits = [_number(record["submit_s"]) for record in records]
     scale = _scale(submits, rows.notes)
     for record, submit in zip(records, submits, strict=True):
@@ -103,7 +123,7 @@ def read_columns(text: str, source: str) -> Rows:
             submit_s=submit * scale,
             duration_s=_number(record["duration_s"]) * scale,
             gpus=_number(record["gpus"]),
-            wait_s=_number(record.get("wait_s", "")),
+            wait_s=_number(record.get("wait_s", "")) * scale,
             reclaim_s=_number(record.get("reclaim_s", "")) * scale,
             preemptible=_flag(record.get("preemptible", ""), rows.notes),
         )
@@ -129,12 +149,12 @@ def _scale(submits: list[float], notes: Counter[str]) -> float:
     return 1e-3
 
 
-def read_jobs(text: str, format: str, path: Path) -> Rows:
+def read_jobs(text: str, format: str, path: Path, zone: ZoneInfo) -> Rows:
     """A queue's format, read as queues are. Attempts of one job ran one after the other: their times add up.
 
-    Times without a zone are taken as UTC and processors as GPUs; only differences of times matter here.
+    Processors are taken as GPUs. Only differences of times matter here, which a zone changes where clocks are.
     """
-    context = Context(str(path), zone=ZoneInfo("UTC"), procs_per_gpu=1, epoch=_ZERO if format == "swf" else None)
+    context = Context(str(path), zone=zone, procs_per_gpu=1, epoch=_ZERO if format == "swf" else None)
     try:
         parsed = registry.read(format, text, context)
     except Unreadable as why:

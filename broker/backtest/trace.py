@@ -110,6 +110,8 @@ class Rows:
         if reason:
             self.notes[f"left out: {reason}"] += 1
             return
+        if submit_s < 0:
+            self.notes["kept: submitted before the zero of time"] += 1
         self.id.append(id)
         self.tenant.append(sys.intern(tenant or "default"))
         self.user.append(sys.intern(user))

@@ -8,6 +8,8 @@ import typer
 
 from broker.cli.common import Common, command
 
+_LONGEST_S = 3653 * 86_400.0
+
 if TYPE_CHECKING:
     from broker.backtest.command import Backtest
     from broker.backtest.protocols import Knobs
@@ -22,6 +24,7 @@ class Source:
     format: Annotated[
         str, typer.Option("--format", help="auto, columns, swf, helios, philly, csv, or a format of `broker jobs`.")
     ] = "auto"
+    timezone: Annotated[str, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = "UTC"
     synthetic: Annotated[
         int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
     ] = None
@@ -43,15 +46,34 @@ class Source:
 class Conditions:
     """How the pool and its jobs behave; named as in the options of the replay."""
 
-    reclaim_s: Annotated[float, typer.Option("--reclaim", min=0.0, help="Seconds that calling a job back takes.")] = (
-        60.0
-    )
-    restore_s: Annotated[float, typer.Option("--restore", min=0.0, help="Seconds that a restore costs.")] = 120.0
-    lead_s: Annotated[float, typer.Option("--lead", min=0.0, help="Seconds until bought capacity arrives.")] = 600.0
+    reclaim_s: Annotated[
+        float, typer.Option("--reclaim", min=0.0, max=_LONGEST_S, help="Seconds that calling a job back takes.")
+    ] = 60.0
+    restore_s: Annotated[
+        float, typer.Option("--restore", min=0.0, max=_LONGEST_S, help="Seconds that a restore costs.")
+    ] = 120.0
+    lead_s: Annotated[
+        float, typer.Option("--lead", min=0.0, max=_LONGEST_S, help="Seconds until bought capacity arrives.")
+    ] = 600.0
     failure: Annotated[
         float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
     ] = 0.0
-    elastic: Annotated[int, typer.Option("--elastic", min=1, help="Jobs run on up to so many times their GPUs.")] = 1
+    elastic: Annotated[
+        int, typer.Option("--elastic", min=1, max=1024, help="Jobs run on up to so many times their GPUs.")
+    ] = 1
+    speed_power: Annotated[
+        float,
+        typer.Option("--elastic-power", min=0.0, max=1.0, help="On a times its GPUs a job is a ** this times as fast."),
+    ] = 0.8
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", min=0.0, max=100.0, help="Share of its static latency that a start may lose unharmed."
+        ),
+    ] = 0.1
+    most_preemptions: Annotated[
+        int, typer.Option("--preemptions", min=0, max=10**6, help="After so many a job is not started early again.")
+    ] = 3
     unstoppable: Annotated[
         float,
         typer.Option("--unstoppable", min=0.0, max=1.0, help="Share of jobs, at random, that cannot be called back."),
@@ -88,13 +110,17 @@ class Holding:
         typer.Option("--claims-quantile", min=0.0, max=1.0, help="Learned: of the rises of claims: 0.995."),
     ] = None
     hours: Annotated[
-        int | None, typer.Option("--horizon", min=1, help="Hours within which demand may rise: 8; learned: 2.")
+        int | None,
+        typer.Option("--horizon", min=1, max=8784, help="Hours within which demand may rise: 8; learned: 2."),
     ] = None
-    days: Annotated[float, typer.Option("--days", min=0.1, help="Days of rises to look at.")] = 7.0
+    days: Annotated[float, typer.Option("--days", min=0.1, max=3653.0, help="Days of rises to look at.")] = 7.0
     share: Annotated[
-        float | None, typer.Option("--share", min=0.0, help="Of running and queued GPUs to cover: 0.9; learned: 1.")
+        float | None,
+        typer.Option("--share", min=0.0, max=100.0, help="Of running and queued GPUs to cover: 0.9; learned: 1."),
     ] = None
-    term_s: Annotated[float, typer.Option("--term", min=0.0, help="Seconds that bought capacity has to be kept.")] = 0.0
+    term_s: Annotated[
+        float, typer.Option("--term", min=0.0, max=_LONGEST_S, help="Seconds that bought capacity has to be kept.")
+    ] = 0.0
     insurance: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
@@ -157,7 +183,7 @@ def _backtest(
 
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
-    from broker.errors import Exit
+    from broker.errors import Exit, UsageError
     from broker.extras import FORECASTS, REPLAYS, require
     from broker.webpage import may_be_saved
 
@@ -166,17 +192,21 @@ def _backtest(
         require("forecasts need", FORECASTS, "sia")
     from broker.backtest import command as backtest
     from broker.backtest.calls import parse_reclaims
+    from broker.schedule.supposing import entitlements
 
     if html is not None:
         may_be_saved(html)
+    if source.trace is not None and source.synthetic is not None:
+        raise UsageError("--synthetic makes up a trace", next_step="Give one of --synthetic and TRACE")
     knobs = holding.knobs()
     options = backtest.Options(
         trace=source.trace,
         format=source.format,
+        timezone=source.timezone,
         history=_remembered(common) if source.trace is None and source.synthetic is None else (),
         synthetic_seed=source.synthetic or 0,
         entitlement_quantile=source.entitlement_quantile,
-        entitlements=backtest.parse_entitlements(source.entitlement or []),
+        entitlements=entitlements(source.entitlement or []),
         reclaim_of=parse_reclaims(source.reclaim_of or []),
         jobs=jobs,
         knobs=knobs,
@@ -196,7 +226,8 @@ def _answer(common: Common, found: "Backtest", *, analyse: bool, html: Path | No
     if html is not None:
         save(html, as_html(found))
     if common.json:
-        common.console.answer(document("backtest", found.document()))
+        analysis = {"analysis": use_of(found.case).figures()} if analyse else {}
+        common.console.answer(document("backtest", found.document() | analysis))
         return
     common.console.answer(as_text(found))
     if analyse:

@@ -29,13 +29,15 @@ def suppose(policy: Policy, named: Sequence[str], shares: Mapping[str, int], cap
 
 def entitlements(given: Sequence[str]) -> dict[str, int]:
     """TENANT=GPUS, one each. Raises UsageError."""
-    found = {}
+    found: dict[str, int] = {}
     for text in given:
         tenant, _, gpus = text.rpartition("=")
         if not tenant or not gpus.isdecimal():
             example = "For example: --entitlement nlp=64"
             raise UsageError(f"--entitlement {text!r} is not TENANT=GPUS", next_step=example)
-        found[tenant] = int(gpus)
+        if found.setdefault(tenant, int(gpus)) != int(gpus):
+            two = f"--entitlement gives {tenant} both {found[tenant]} and {int(gpus)}"
+            raise UsageError(two, next_step="Give each tenant one")
     return found
 
 

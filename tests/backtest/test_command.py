@@ -79,7 +79,8 @@ def test_a_policy_that_ends_no_job_is_in_the_table_and_not_in_the_plots(tmp_path
     trace = tmp_path / "daily.csv"
     trace.write_text(HEADER + "".join(f"{day},t,u,{day * 86_400},18000,8,0\n" for day in range(28)))
     daily = backtest(Options(trace=trace, entitlements={"t": 8}))
-    assert daily.policies["naive_same_mean"].comparison.jobs == 0
+    assert daily.policies["naive_same_mean"].comparison.never_ended == 28
+    assert "count as infinitely slow: naive_same_mean 28" in as_text(daily)
     plots = as_html(daily).partition("</pre>")[2]
     assert plots.count("<svg") == 4
     assert "naive_same_mean" not in plots.partition("GPUs held")[0]
@@ -96,6 +97,14 @@ def test_entitlements_are_given_for_all_or_none(trace: Path) -> None:
         backtest(Options(trace=trace, entitlements={"t0": 8}))
     fixed = backtest(Options(trace=trace, entitlements={"t0": 8, "t1": 8, "t2": 8}, fixed_capacity=True))
     assert fixed.policies["sia"].comparison.largest_delay_s <= 60 + 1e-6
+    assert {"naive_same_mean", "naive_same_curve", "naive_adaptive"} <= set(fixed.policies)
+    held = [fixed.policies[name].outcome for name in ("naive_same_mean", "naive_same_curve")]
+    assert all(outcome and outcome.held_s == pytest.approx(24 * fixed.case.span_s) for outcome in held)
+
+
+def test_jobs_larger_than_their_share_are_said(trace: Path) -> None:
+    shares = backtest(Options(trace=trace, entitlements={"t0": 3, "t1": 8, "t2": 8}, fixed_capacity=True))
+    assert "50 jobs are larger than what the tenant is promised" in as_text(shares)
 
 
 def test_a_trace_of_minutes_is_replayed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from broker.backtest.readers import read_trace
-from broker.errors import InputError
+from broker.errors import InputError, UsageError
 
 HEADER = "job_id,tenant,user,submit_s,duration_s,gpus,gpu_type,status\n"
 
@@ -27,7 +27,8 @@ def test_unsorted_rows_are_sorted_and_bad_rows_counted(tmp_path: Path) -> None:
         "left out: the same id again": 1,
         "left out: ends before it starts": 1,
         "left out: not finished, or no duration": 1,
-        "left out: no GPUs": 2,
+        "left out: no GPUs": 1,
+        "left out: the last line is cut off": 1,
         "left out: no submit time": 1,
         "sorted by submit time": 1,
     }
@@ -43,10 +44,42 @@ def test_figures_beyond_all_measure_are_left_out(tmp_path: Path) -> None:
 
 def test_gzip_and_milliseconds(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv.gz"
-    path.write_bytes(gzip.compress((HEADER + "a,v,u,1500000000000,60000,8,,\n").encode()))
+    text = "job_id,submit_s,duration_s,gpus,wait_s\na,1500000000000,60000,8,5000\n"
+    path.write_bytes(gzip.compress(text.encode()))
     trace = read_trace(path)
-    assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0]) == (1.5e9, 60.0, 8)
+    assert (trace.submit_s[0], trace.duration_s[0], trace.gpus[0], trace.wait_s[0]) == (1.5e9, 60.0, 8, 5.0)
     assert trace.notes == {"times read as milliseconds": 1}
+
+
+@pytest.mark.parametrize(
+    ("last", "kept", "says"),
+    [
+        ("b,v,,2,60,1", 1, "left out: the last line is cut off"),  # of 16 GPUs, maybe
+        ("b,v,,2,60,1,,", 2, "kept: the last line has no end, it may be cut off"),
+    ],
+)
+def test_a_last_line_that_may_be_cut_off_is_left_out_or_said(tmp_path: Path, last: str, kept: int, says: str) -> None:
+    trace = read_trace(write(tmp_path, HEADER + "a,v,,1,60,8,,\n" + last))
+    assert (len(trace), trace.notes) == (kept, {says: 1})
+
+
+def test_times_before_zero_are_said(tmp_path: Path) -> None:
+    assert read_trace(write(tmp_path, HEADER + "a,v,,-5,60,8,,\n")).notes == {
+        "kept: submitted before the zero of time": 1
+    }
+
+
+def test_the_zone_of_times_without_one(tmp_path: Path) -> None:
+    """A run through the night in which clocks are put forward is an hour shorter than they say."""
+    text = (
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+        "1,u1,vcA,8,40,1,COMPLETED,2020-03-29 01:00:00,2020-03-29 01:30:00,2020-03-29 03:30:00,7200,1800\n"
+    )
+    path = write(tmp_path, text)
+    assert read_trace(path).duration_s[0] == 7200
+    assert read_trace(path, timezone="Europe/Zurich").duration_s[0] == 3600
+    with pytest.raises(UsageError, match="no time zone is named 'Mars'"):
+        read_trace(path, timezone="Mars")
 
 
 @pytest.mark.parametrize(

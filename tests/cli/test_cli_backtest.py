@@ -1,5 +1,6 @@
 """`broker backtest`: each flag becomes what it says, and what cannot be is one line."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Options]]:
     [
         ("--format swf", "format", "swf"),
         ("--synthetic 7", "synthetic_seed", 7),
+        ("--tz Europe/Zurich", "timezone", "Europe/Zurich"),
+        ("--elastic-power 0.5", "speed_power", 0.5),
+        ("--tolerance 0.2", "tolerance", 0.2),
+        ("--preemptions 1", "most_preemptions", 1),
         ("--entitlement nlp=64 --entitlement vision=8", "entitlements", {"nlp": 64, "vision": 8}),
         ("--entitlement-quantile 0.8", "entitlement_quantile", 0.8),
         ("--reclaim 30", "reclaim_s", 30.0),
@@ -84,6 +89,17 @@ def _at(options: Options, field: str) -> object:
         ("--forecast magic", "rolling or learned"),
         ("--durations magic", "none or learned"),
         ("--entitlement nlp", "nlp=64"),
+        ("--entitlement nlp=4 --entitlement nlp=5", "both 4 and 5"),
+        ("--reclaim-of nlp=4 --reclaim-of nlp=5", "both 4 and 5"),
+        ("--lead inf", "--lead"),
+        ("--reclaim inf", "--reclaim"),
+        ("--restore inf", "--restore"),
+        ("--term inf", "--term"),
+        ("--days inf", "--days"),
+        ("--share inf", "--share"),
+        ("--tolerance inf", "--tolerance"),
+        ("--insurance 0.1 inf 0", "insurance"),
+        ("trace.csv --synthetic 1", "Give one of --synthetic and TRACE"),
         ("--reclaim-of nlp", "nlp/ada=300"),
         ("--reclaim-of nlp=-1", "nlp/ada=300"),
         ("--synthetic 1 --reclaim-of nobody=5", "no job is of it"),
@@ -106,6 +122,9 @@ def test_analysis_follows_the_table_and_a_page_that_cannot_be_written_is_one_lin
     ran = broker("backtest", trace, "--analyse", "--html", tmp_path / "page.html")
     assert ran.code == 0
     assert ran.out.index("naive_fifo") < ran.out.index("could be lent")
+    found = json.loads(broker("backtest", trace, "--analyse", "--json").out)["analysis"]
+    assert {tenant["tenant"] for tenant in found["tenants"]} == {"t0", "t1"}
+    assert len(found["hours"]["used"]) == 7
     assert (tmp_path / "page.html").read_text().count("<svg") == 4
     refused = broker("backtest", trace, "--html", tmp_path / "nowhere" / "page.html")
     assert refused.code == 1
