@@ -44,6 +44,16 @@ def digest(path: Path, options: str) -> str:
     return summed.hexdigest()
 
 
+def check(path: Path) -> None:
+    """Raises Unreadable for what makes the whole file no history: to be seen before any row of it is taken."""
+    left = 0
+    for text in _texts(path):
+        first, last = text.find("\n"), text.rfind("\n")
+        if left + (len(text) if first < 0 else first) > _LONGEST:
+            raise _too_long()
+        left = left + len(text) if last < 0 else len(text) - last - 1
+
+
 def batches(path: Path) -> Iterator[list[str]]:
     """Whole lines without their ends, about a megabyte at a time; at last what follows the last line end, mostly "".
 
@@ -54,10 +64,14 @@ def batches(path: Path) -> Iterator[list[str]]:
         lines = (left + text).split("\n")
         left = lines.pop()
         if len(left) > _LONGEST:
-            raise Unreadable(f"has a line of more than {_LONGEST >> 20} MiB: it is no history")
+            raise _too_long()
         if lines:
             yield lines
     yield [left]
+
+
+def _too_long() -> Unreadable:
+    return Unreadable(f"has a line of more than {_LONGEST >> 20} MiB: it is no history")
 
 
 def _texts(path: Path) -> Iterator[str]:

@@ -17,6 +17,7 @@ from state.history.words import Words
 
 MOST_BYTES = 512 * 2**20
 """A format that cannot be read piece by piece is read as a whole, up to this size."""
+_BY_LINES = frozenset({"sacct", "csv", "jsonl"})
 _CHUNK = 10_000
 _CUT = Unfit("has no line end: the file is cut off there")
 
@@ -39,14 +40,15 @@ def detected(path: Path, wanted: str) -> Detected:
 
 
 def read(path: Path, format_name: str, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:
-    """Rows that cannot be used are accounted for in `parsed`. Raises Unreadable."""
+    """Rows that cannot be used are accounted for in `parsed`. Raises Unreadable, before there is any row."""
+    if format_name not in _BY_LINES or (format_name == "jsonl" and lines.head(path).lstrip().startswith("[")):
+        return _streamed(_at_once(path, format_name, context, parsed), words, parsed)
+    lines.check(path)
     if format_name == "sacct":
         return _sacct(path, context, words, parsed)
     if format_name == "csv":
         return _streamed(csv_jobs.stream(_ended(path, parsed, "\n"), context, parsed), words, parsed)
-    if format_name == "jsonl" and not lines.head(path).lstrip().startswith("["):
-        return _streamed(jsonl_jobs.stream(chain.from_iterable(lines.batches(path)), context, parsed), words, parsed)
-    return _streamed(_at_once(path, format_name, context, parsed), words, parsed)
+    return _streamed(jsonl_jobs.stream(chain.from_iterable(lines.batches(path)), context, parsed), words, parsed)
 
 
 def _sacct(path: Path, context: Context, words: Words, parsed: Parsed) -> Iterator[Told]:

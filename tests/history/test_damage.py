@@ -1,11 +1,14 @@
 """Damaged files: nothing is raised, every row is accounted for, and what is kept can be read again."""
 
 import gzip
+import json
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from broker.history import importing, lines, sources
 from broker.history.importing import Options, import_file
 from broker.history.past import jobs
 from broker.queues.registry import FORMATS
@@ -72,6 +75,42 @@ def test_names_without_end_are_set_aside_alone_or_cut(
     assert (found.quarantined, found.kept) == (quarantined, 2 - quarantined)
     assert all(len(job.name or "") <= 512 for job, *_ in history.jobs())
     assert any("are cut" in line for line in found.problems) == ("t" * 1000 in cells)
+
+
+@pytest.mark.parametrize("name", ["sacct", "csv", "jsonl"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "latin", "nul", "line"])
+def test_of_a_file_that_is_no_history_nothing_is_taken(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, damage: str
+) -> None:
+    """Though rows are taken in portions, and the fault shows behind many of them."""
+    monkeypatch.setattr(importing, "_ROWS", 10)
+    monkeypatch.setattr(lines, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(sources, "_CHUNK", 10)
+    monkeypatch.setattr(lines, "_LONGEST", 1 << 16)
+    plain = _many(name).encode()
+    packed = bytearray(gzip.compress(plain, mtime=0))
+    packed[-6] ^= 255
+    file = tmp_path / "jobs"
+    file.write_bytes({
+        "cut": bytes(packed[:-100]), "flipped": bytes(packed), "latin": plain + b"\xe4\n", "nul": plain + b"\0\n",
+        "line": plain + b"x" * (1 << 17) + b"\n",
+    }[damage])  # fmt: skip
+    found = import_file(file, msgspec.structs.replace(OPTIONS, format=name), history, NOW)
+    assert found.failed
+    assert not list(jobs(history))
+    file.write_bytes(plain)
+    assert import_file(file, OPTIONS, history, NOW).kept == 500
+
+
+def _many(name: str) -> str:
+    numbers = range(1, 501)
+    if name == "sacct":
+        return "\n".join([HEADER, *(row(str(number)) for number in numbers)]) + "\n"
+    times = "2026-03-01T00:00:00Z", "2026-03-01T01:00:00Z"
+    if name == "csv":
+        return "id,submit,gpus,end\n" + "".join(f"{number},{times[0]},8,{times[1]}\n" for number in numbers)
+    records = ({"id": str(number), "submit": times[0], "gpus": 8, "end": times[1]} for number in numbers)
+    return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
