@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from broker.cli.common import Common, command, interactive
-from broker.cli.completion import reservation_ids
+from broker.cli.completion import clouds, pools, reservation_ids, tenants
 from broker.cli.telling import Telling
 
 if TYPE_CHECKING:
@@ -61,9 +61,11 @@ def add_to(app: typer.Typer) -> None:
 def _plan(
     common: Common,
     out: Annotated[Path | None, typer.Option(help="Save the plan for `broker apply FILE`.")] = None,
-    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.")] = None,
-    tenant: Annotated[list[str] | None, typer.Option(help="Only what is for these tenants.")] = None,
-    provider: Annotated[list[str] | None, typer.Option(help="Only these clouds.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="Only these pools.", autocompletion=pools)] = None,
+    tenant: Annotated[
+        list[str] | None, typer.Option(help="Only what is for these tenants.", autocompletion=tenants)
+    ] = None,
+    provider: Annotated[list[str] | None, typer.Option(help="Only these clouds.", autocompletion=clouds)] = None,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="As if it were then.")] = None,
     detailed_exitcode: Annotated[bool, typer.Option("--detailed-exitcode", help="Exit 2 for changes.")] = False,
     how: Annotated[PlanFormat, typer.Option("--format", help="How to write it.")] = PlanFormat.TEXT,

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from broker.cli.common import Common, ProcsPerGpu, command
+from broker.cli.completion import pools as pool_names
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,7 +23,9 @@ def _schedule(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Queue files instead of the configured sources; nothing is remembered.")
     ] = None,
-    pools: Annotated[list[str] | None, typer.Option("--pool", help="Only this pool; may be repeated.")] = None,
+    pools: Annotated[
+        list[str] | None, typer.Option("--pool", help="Only this pool; may be repeated.", autocompletion=pool_names)
+    ] = None,
     explain: Annotated[
         str | None, typer.Option("--explain", metavar="JOB", help="All that is known of one job, and why.")
     ] = None,
@@ -65,7 +68,9 @@ def _schedule(
 
 def _forecast(
     common: Common,
-    pools: Annotated[list[str] | None, typer.Option("--pool", help="Only this pool; may be repeated.")] = None,
+    pools: Annotated[
+        list[str] | None, typer.Option("--pool", help="Only this pool; may be repeated.", autocompletion=pool_names)
+    ] = None,
     hours: Annotated[int, typer.Option("--hours", min=1, max=672, help="How far ahead.")] = 24,
     accuracy: Annotated[
         bool, typer.Option("--accuracy", help="How good forecasts of the past would have been.")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from broker.cli.naming import name_values
+
 if TYPE_CHECKING:
     from broker.view.console import Console
 
@@ -113,7 +115,7 @@ def _common(
 
 
 _COMMON_PARAMETERS = tuple(
-    parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    name_values(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     for parameter in inspect.signature(_common).parameters.values()
 )
 _CONTEXT = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -159,7 +161,7 @@ def with_common(function: Command) -> Command:
 
     each = (_flags(groups[parameter.name]).values() if parameter.name in groups else (parameter,) for parameter in own)
     keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in chain.from_iterable(each)]
-    parameters = [_CONTEXT, *keywords, *_COMMON_PARAMETERS]
+    parameters = [_CONTEXT, *map(name_values, keywords), *_COMMON_PARAMETERS]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     run.__doc__ = function.__doc__

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command
+from broker.cli.completion import formats
 
 _TZ = "Zone of times that carry none, such as Europe/Zurich."
 
@@ -27,7 +28,9 @@ def add_to(app: typer.Typer) -> None:
 def _import(
     common: Common,
     what: Annotated[list[str], typer.Argument(metavar="FILE|QUEUE", help="Files, or names of configured queues.")],
-    how: Annotated[str, typer.Option("--format", help="auto, or a format of `broker jobs`.")] = "auto",
+    how: Annotated[
+        str, typer.Option("--format", help="auto, or a format of `broker jobs`.", autocompletion=formats)
+    ] = "auto",
     timezone: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help=_TZ)] = None,
     processors: ProcsPerGpu = 0,
     epoch: Epoch = None,

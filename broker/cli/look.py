@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from broker.cli.common import Common, Epoch, ProcsPerGpu, began, command, named_column
-from broker.cli.completion import reservation_ids
+from broker.cli.completion import formats, reservation_ids
 
 if TYPE_CHECKING:
     from broker.commands.queue_reading import Given
@@ -39,7 +39,9 @@ class Shown:
     """Whose rows `jobs` shows; named as in the options."""
 
     files: Annotated[list[Path] | None, typer.Argument(help="Queue files instead of the configured sources.")] = None
-    source_format: Annotated[str, typer.Option("--format", help="auto, squeue, sacct, csv, ...")] = "auto"
+    source_format: Annotated[
+        str, typer.Option("--format", help="auto, squeue, sacct, csv, ...", autocompletion=formats)
+    ] = "auto"
     timezone: Annotated[str | None, typer.Option("--tz", help="Of times that carry none: Europe/Zurich.")] = None
     processors: ProcsPerGpu = 0
     epoch: Epoch = None

@@ -29,13 +29,11 @@ class Source:
         int | None, typer.Option("--synthetic", help="Seed of a made-up trace; used too where there is no history.")
     ] = None
     entitlement: Annotated[
-        list[str] | None, typer.Option("--entitlement", help="TENANT=GPUS, once a tenant; default: from the trace.")
+        list[str] | None, typer.Option("--entitlement", help="Once a tenant; default: from the trace.")
     ] = None
     reclaim_of: Annotated[
         list[str] | None,
-        typer.Option(
-            "--reclaim-of", help="CLASS=SECONDS, once a class of jobs: TENANT or TENANT/USER; default: --reclaim."
-        ),
+        typer.Option("--reclaim-of", help="Once a class of jobs: TENANT or TENANT/USER; default: --reclaim."),
     ] = None
     entitlement_quantile: Annotated[
         float, typer.Option("--entitlement-quantile", min=0.0, max=1.0, help="Of each tenant's own concurrency.")
@@ -97,9 +95,12 @@ class Conditions:
 class Holding:
     """How much is held and held back; named as the knobs of the replay. None: as suits the forecast."""
 
-    forecast: Annotated[str, typer.Option("--forecast", help="rolling or learned: of the rises of demand.")] = "rolling"
+    forecast: Annotated[str, typer.Option("--forecast", metavar="rolling|learned", help="Of the rises of demand.")] = (
+        "rolling"
+    )
     durations: Annotated[
-        str, typer.Option("--durations", help="none or learned: what ranks loans and tells whom a wait would hurt.")
+        str,
+        typer.Option("--durations", metavar="none|learned", help="What ranks loans and tells whom a wait would hurt."),
     ] = "none"
     quantile: Annotated[
         float | None,
@@ -179,7 +180,7 @@ def _backtest(
     jobs: Jobs = 1,
     html: Html = None,
 ) -> int:
-    """Replay a job trace: latency, slowdown and cost under SIA, static shares and naive sharing.
+    """Replay a job trace: latency, slowdown, cost under the allocator (SIA), static shares and naive sharing.
 
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""

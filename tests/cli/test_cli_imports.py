@@ -64,6 +64,20 @@ def test_ids_are_completed_from_the_local_state(broker: Broker, demo: Path) -> N
     assert completions(f"broker status {held[0][:5]}", demo.parent) == [held[0]]
 
 
+def test_names_are_completed_from_the_configuration_that_is_named(broker: Broker, demo: Path, tmp_path: Path) -> None:
+    """From any folder: `-c` on the line counts as the variable does."""
+    broker("run", "-c", demo)
+    held = [each["reservation"]["id"] for each in broker("status", "-c", demo, "--json").document["status"]["held"]]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert sorted(completions(f"broker status -c {demo} ", elsewhere)) == sorted(held)
+    assert completions(f"broker plan -c {demo} --pool h", elsewhere) == ["h100"]
+    assert completions(f"broker -c {demo} plan --tenant v", elsewhere) == ["vision"]
+    assert completions("broker plan --provider a", elsewhere) == ["aws", "azure"]
+    assert completions("broker jobs --format sq", elsewhere) == ["squeue"]
+    assert completions("broker plan --pool ", elsewhere) == []
+
+
 def test_completion_without_a_state_is_silent(tmp_path: Path) -> None:
     assert completions("broker status ", tmp_path) == []
     assert "status" in completions("broker sta", tmp_path)
