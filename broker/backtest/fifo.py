@@ -5,10 +5,11 @@ import heapq
 import numpy as np
 
 from broker.backtest.trace import Floats, Ints, Trace
-from broker.sia.compiling import kernel, run
+from broker.sia.compiling import allocating, kernel, run
 from broker.sia.heap import Heap, Node, heap_push, heap_remove
 
 
+@allocating
 @kernel
 def fifo_starts(
     submit: list[float],

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 _KERNELS: list[Callable[..., Any]] = []
+_ALLOCATING: set[Callable[..., Any]] = set()
 
 
 def kernel(function: F) -> F:
@@ -26,9 +27,20 @@ def kernel(function: F) -> F:
     return function
 
 
+def allocating(function: F) -> F:
+    """Mark a kernel that makes lists of its own when it is compiled."""
+    _ALLOCATING.add(function)
+    return function
+
+
 @cache
 def compiled(function: F) -> F:
-    """The numba version of a `@kernel` function. The machine code is kept on disk, keyed by its kernels' source."""
+    """The numba version of a `@kernel` function. The machine code is kept on disk, keyed by its kernels' source.
+
+    The arrays that it works on are its caller's, so numba need not count references to them. It would do so at every
+    call of a kernel by another, for each array of the state: nine tenths of the time of a replay, measured. A kernel
+    that allocates is refused by numba then, unless it is marked.
+    """
     import numba
     from numba.extending import register_jitable
 
@@ -37,7 +49,8 @@ def compiled(function: F) -> F:
             register_jitable(known)
             known._jitable = True  # type: ignore[attr-defined]  # our mark
     numba.config.CACHE_DIR = str(_cache_folder(function))
-    return numba.njit(cache=True, error_model="numpy")(function)  # type: ignore[no-any-return]  # numba is untyped
+    options = {"cache": True, "error_model": "numpy", "_nrt": function in _ALLOCATING}
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]  # numba is untyped
 
 
 def run(function: Callable[..., Any], *arguments: Any, plain: bool = False) -> Any:
@@ -110,7 +123,7 @@ def _into_list(values: Any, array: Any) -> None:
 def _cache_folder(function: Callable[..., Any]) -> Path:
     """numba notices a change in the compiled function's own file only, so the folder's name covers the others."""
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for name in _modules_of(function):
         digest.update(Path(str(sys.modules[name].__file__)).read_bytes())
     return base / "gpu-capacity-broker" / f"kernels-{digest.hexdigest()[:12]}"
