@@ -1,9 +1,13 @@
 """What compiling goes by: the records' classes, and the kernels that a kernel calls."""
 
+import numpy as np
+import pytest
+from numba.core.errors import NumbaError
+
 import broker.backtest.easy  # noqa: F401 - kernels that others do not call
 from broker.backtest.replay import replay_until
 from broker.sia.columns import Job
-from broker.sia.compiling import _modules_of, filled
+from broker.sia.compiling import _modules_of, allocating, compiled, filled, kernel
 
 
 def test_a_whole_number_of_seconds_makes_no_other_record() -> None:
@@ -16,3 +20,18 @@ def test_machine_code_is_kept_by_the_kernels_that_it_is_made_of_and_no_others() 
     modules = _modules_of(replay_until)
     assert {"broker.backtest.replay", "broker.sia.step", "broker.sia.columns", "broker.sia.heap"} <= set(modules)
     assert "broker.backtest.easy" not in modules
+
+
+@kernel
+def _first_of(values: list[float]) -> float:
+    found = [values[0]]
+    return found[0]
+
+
+def test_a_kernel_that_allocates_is_refused_unless_it_is_marked() -> None:
+    """So that no reference is ever counted in one that is not."""
+    values = np.array([2.0])
+    with pytest.raises(NumbaError, match="NRT required"):
+        compiled(_first_of)(values)
+    compiled.cache_clear()
+    assert compiled(allocating(_first_of))(values) == 2.0
