@@ -25,7 +25,7 @@ from broker.schedule.foretold import Experts, nothing
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import Schedule
 from broker.schedule.promises import with_read
-from broker.schedule.step import Seen, begin, look
+from broker.schedule.step import Seen, begin, begin_again, look
 from state.whole_file import write_whole
 
 
@@ -70,7 +70,7 @@ def schedule(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Made:
         sources, promised = observe_queues(config, clock), observe_entitlements(config, clock, wish.pools)
         reservations, held_at = _held(config)
         seen = Seen(now=clock.now(), sources=sources, reservations=reservations, held_at=held_at, entitlements=promised)
-        memory = begin(seen.now) if wish.begin_again else _remembered(place, seen)
+        memory = _begun_again(place, seen) if wish.begin_again else _remembered(place, seen)
         _trust(memory, wish.trust)
         durations, starts = Durations(config, seen.now, keeps=wish.keep), Starts(config)
         policy = with_read(config.policy, promised)
@@ -152,6 +152,13 @@ def _remembered(place: Path, seen: Seen) -> Memory:
         return begin(seen.now)
     except OSError as error:
         raise StateError(f"cannot read {place}: {error.strerror}", next_step="Check the path and its mode") from None
+
+
+def _begun_again(place: Path, seen: Seen) -> Memory:
+    try:
+        return begin_again(seen.now, _remembered(place, seen))
+    except StateError:  # it may be why it begins again
+        return begin(seen.now)
 
 
 def _trust(memory: Memory, classes: Sequence[str]) -> None:

@@ -72,13 +72,20 @@ class PoolMemory(msgspec.Struct, kw_only=True):
 
 class Memory(msgspec.Struct, kw_only=True):
     """`since` is the first look, `at` the last; lags are counted from the first on. `taught` is of suppositions, which
-    are never saved: lending begins at once.
+    are never saved: lending begins at once. `promised` are GPUs of jobs from before the past was forgotten, which a
+    queue cannot tell of elastic ones that run; they count at a pool's first look.
     """
 
     since: datetime
     at: datetime
     pools: dict[str, PoolMemory] = {}
+    promised: dict[str, int] = {}
     taught: bool = False
+
+    def promises(self) -> dict[str, int]:
+        """Of the live jobs of all pools."""
+        live = {key: known.gpus for pool in self.pools.values() for key, known in pool.known.items()}
+        return {**self.promised, **live}
 
 
 def dumps(memory: Memory) -> bytes:
@@ -94,7 +101,8 @@ def dumps(memory: Memory) -> bytes:
         }
         for name, pool in memory.pools.items()
     }
-    return msgspec.json.encode({"format_version": FORMAT, "since": memory.since, "at": memory.at, "pools": pools})
+    document = {"format_version": FORMAT, "since": memory.since, "at": memory.at, "pools": pools}
+    return msgspec.json.encode({**document, "promised": memory.promised})
 
 
 class _SavedPool(msgspec.Struct, kw_only=True):
@@ -113,6 +121,7 @@ class _Saved(msgspec.Struct, kw_only=True):
     since: datetime
     at: datetime
     pools: dict[str, _SavedPool]
+    promised: dict[str, int] = {}
 
 
 def loads(text: bytes) -> Memory:
@@ -124,7 +133,7 @@ def loads(text: bytes) -> Memory:
         pools = {name: _pool(pool) for name, pool in saved.pools.items()}
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
         raise StateError(f"the schedule's state is damaged: {error}", next_step=_AGAIN) from None
-    return Memory(since=saved.since, at=saved.at, pools=pools)
+    return Memory(since=saved.since, at=saved.at, pools=pools, promised=saved.promised)
 
 
 def _pool(saved: _SavedPool) -> PoolMemory:

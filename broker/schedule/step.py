@@ -51,6 +51,11 @@ def begin(now: datetime, *, taught: bool = False) -> Memory:
     return Memory(since=now, at=now, taught=taught)
 
 
+def begin_again(now: datetime, before: Memory) -> Memory:
+    """All is forgotten but what each live job is promised: of one that runs on more than that no queue tells it."""
+    return Memory(since=now, at=now, promised=before.promises())
+
+
 def look(
     memory: Memory,
     seen: Seen,
@@ -165,7 +170,8 @@ class _PoolLook:
         memory.machine.state.pool[0].firm_share = self._settings.firm_misses
         self._hold_back(memory, capacity)
         span = (self._now if first else self._last, self._now)
-        feed = Feed(memory, self._settings, self._seconds, span, self._experts.durations, self._promised)
+        promised = {**self._memory.promised, **self._promised} if first else {}
+        feed = Feed(memory, self._settings, self._seconds, span, self._experts.durations, promised)
         if first:
             feed.recall(job for job in over.values() if pool_of(job, self._policy.pools) is self._pool)
         feed.tell(here, over)

@@ -17,7 +17,7 @@ from broker.schedule import explaining
 from broker.schedule.foretold import Experts, Foretold
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import PoolSchedule
-from broker.schedule.step import Seen, begin, look
+from broker.schedule.step import Seen, begin, begin_again, look
 from tests.schedule import test_no_later_than_alone as rigid
 from tests.schedule.cluster import SETTINGS, START, Work, at, job, policy, running, seen, tenant, watched
 from tests.schedule.test_no_later_than_alone import QUIET_S, RECLAIM_S, SHARES, STEP_S, Alone
@@ -121,6 +121,21 @@ def test_promises_that_change_leave_an_expanded_job_its_own_share() -> None:
     other = policy(tenant("vision", 6), tenant("nlp", 10))
     seen_by(memory, HOUR + 120, holds, wide, rules=other)
     assert memory.pools["h100"].known["c/own"].gpus == 4
+
+
+def test_begun_again_an_expanded_job_is_promised_what_it_was() -> None:
+    """And not what it runs on, which is all that the queue tells."""
+    memory = watched(TWO)
+    seen_by(memory, HOUR + 10, job("own", "vision", 8, HOUR + 10, max_gpus=16))
+    holds = running("own", "vision", 16, HOUR + 10, HOUR + 12, max_gpus=16)
+    seen_by(memory, HOUR + 60, holds)
+    again = loads(dumps(begin_again(at(HOUR + 120), memory)))
+    seen_by(again, HOUR + 120, holds)
+    assert (again.pools["h100"].known["c/own"].gpus, again.pools["h100"].known["c/own"].most) == (8, 16)
+    assert loads(dumps(again)).promises() == {"c/own": 8}
+    seen_by(again, HOUR + 180)
+    seen_by(again, HOUR + 240, running("own", "vision", 16, HOUR + 190, HOUR + 190, max_gpus=16))
+    assert again.pools["h100"].known["c/own"].gpus == 16, "another job of that name, which was seen on 16 first"
 
 
 @dataclass
