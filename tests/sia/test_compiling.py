@@ -1,5 +1,7 @@
 """What compiling goes by: the records' classes, and the kernels that a kernel calls."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numba.core.errors import NumbaError
@@ -28,8 +30,11 @@ def _first_of(values: list[float]) -> float:
     return found[0]
 
 
-def test_a_kernel_that_allocates_is_refused_unless_it_is_marked() -> None:
+def test_a_kernel_that_allocates_is_refused_unless_it_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So that no reference is ever counted in one that is not."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     values = np.array([2.0])
     with pytest.raises(NumbaError, match="NRT required"):
         compiled(_first_of)(values)
