@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -12,6 +13,7 @@ from broker.queues.normal import FIELDS, READ, REQUIRED, field, flat, job
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable, Unwanted, latest
 
 DELIMITERS = ",;\t|"
+_BREAK = re.compile(r"[\r\n]")
 RENAME = (
     "id, submit and gpus are required: rename columns, or say which they are, as in "
     '`columns = { gpus = "GPU count" }` of the [[queue]] or `broker jobs --column gpus="GPU count"`'
@@ -116,6 +118,8 @@ def _columns(rows: Iterator[list[str]], ended: bool, named: Callable[[str], str]
         header = next(rows)
     except (StopIteration, csv.Error):
         raise Unreadable("has no header line; is it CSV?") from None
+    if any(_BREAK.search(name) for name in header):
+        raise Unreadable("has a header that goes on over the next line: a quote is not closed")
     columns = [named(name) for name in header]
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
@@ -147,8 +151,18 @@ def _jobs(rows: Iterator[list[str]], columns: list[str], context: Context, parse
         try:
             if len(row) != len(columns):
                 raise Unfit(f"has not the {len(columns)} columns of the header", f"{len(row)} columns")
+            _refuse_swallowed(row)
             yield job(dict(zip(columns, row, strict=True)), context, f"{context.ref}:{number}", parsed)
         except Unfit as unfit:
             parsed.quarantine(f"row {number}", unfit)
         except Unwanted as unwanted:
             parsed.drop(unwanted)
+
+
+def _refuse_swallowed(row: list[str]) -> None:
+    """Two stray quotes make one cell of all that stands between them. Raises Unfit."""
+    for cell in row:
+        if "\n" in cell or "\r" in cell:
+            longest = max(max(map(line.count, DELIMITERS)) for line in cell.splitlines())
+            if longest >= len(row) - 1:
+                raise Unfit("holds what looks like another row: is a quote missing?", cell)

@@ -221,7 +221,7 @@ def _shares(spec: Mapping[str, Any], labels: Labels, wanted: Wanted) -> Iterator
     for group in _mappings(spec, "resourceGroups"):
         for flavor in _mappings(group, "flavors"):
             name = str(flavor.get("name"))
-            whole = [each for each in _mappings(flavor, "resources") if each.get("name") in WHOLE]
+            whole = [each for each in _mappings(flavor, "resources") if str(each.get("name")) in WHOLE]
             gpus = sum(quantity(resource.get("nominalQuota")) for resource in whole)
             yield _Share(name, model(labels.get(name, {})) or named(name, wanted.aliases).model, gpus)
 

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import yaml
 
+from broker.queues import encoding
 from broker.queues.entitlements import Wanted, entitlements
 from broker.queues.parsed import Unreadable
+from tests.queues.mutations import mutated
 
 FOLDER = Path(__file__).with_name("entitlements")
 ASSOC = (FOLDER / "assoc.txt").read_text()
@@ -172,3 +175,15 @@ def test_a_shared_cluster_queue_is_refused_until_each_part_is_stated() -> None:
 )
 def test_queues_that_could_hide_a_promise_are_refused(text: str, says: str) -> None:
     assert says in refusal(text)
+
+
+def test_damaged_lists_are_refused_or_read_and_never_raise_anything_else() -> None:
+    dice = Random(7)
+    samples = [path.read_bytes() for path in FOLDER.iterdir()]
+    samples.append(flavored(("big", NVIDIA, 16), ("old", NVIDIA, 8), labels=PRODUCTS).encode())
+    for _ in range(3000):
+        try:
+            shares = found(encoding.text(mutated(dice.choice(samples), dice), 1 << 20))
+        except Unreadable:
+            continue
+        assert all(isinstance(tenant, str) and gpus > 0 for tenant, gpus in shares.items())
