@@ -15,6 +15,11 @@ from broker.plots import Axis, Line, plot
 from broker.webpage import page
 
 _OVER = ("P(>1.05)", "P(>1.1)", "P(>1.5)", "P(>2)")
+_LEGEND = (
+    "cost: of GPU-hours held by static. x static: how many times better the mean latency is. P(>1.1): share of jobs\n"
+    "slowed down by more than 10% against static. latest s: the job that is latest against static, in seconds.\n"
+    "Policies: docs/backtest.md"
+)
 _COLUMNS = ("policy", "cost", "latency s", "x static", *_OVER, "latest s", "called back")
 
 
@@ -55,7 +60,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def _title(found: Backtest) -> str:
     case = found.case
     return (
-        f"{found.source}: {len(case.trace)} jobs, {len(case.trace.tenants)} tenants, {case.total} GPUs promised"
+        f"{found.source}: {len(case.trace):,} jobs, {len(case.trace.tenants)} tenants, {case.total:,} GPUs promised"
         f"{f' on nodes of {case.node_gpus}' if case.node_gpus else ''}, {case.span_s / 86_400:.1f} days"
     )
 
@@ -74,7 +79,7 @@ def _row(name: str, policy: Policy) -> tuple[str, ...]:
 
 
 def _remarks(found: Backtest) -> list[str]:
-    remarks = [f"STATIC waits {found.static_wait_s:,.0f} s on average."]
+    remarks = [_LEGEND, f"STATIC waits {found.static_wait_s:,.0f} s on average."]
     remarks += _unserved(found)
     if found.recorded_wait_s is not None:
         remarks.append(f"The trace records waits of {found.recorded_wait_s:,.0f} s on average.")

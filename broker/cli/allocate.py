@@ -42,7 +42,7 @@ def _schedule(
         bool, typer.Option("--begin-again", help="Forget the past; lags are counted from now on.")
     ] = False,
 ) -> int:
-    """Say who starts on what now, who borrows from whom, and what to call back.
+    """Who starts on what now, who borrows, and what to call back.
 
     Orders for a scheduler to carry out; the broker starts and stops nothing itself."""
     from broker.commands import scheduling

@@ -68,7 +68,7 @@ def _prune(
         int | None, typer.Option("--keep-days", min=1, help="Default: [history] keep_days of the configuration.")
     ] = None,
 ) -> None:
-    """Forget jobs that were over for longer, and make the file small again."""
+    """Forget what was over for longer, and shrink the file."""
     from broker.commands import history
     from broker.view import history as view
 

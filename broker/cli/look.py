@@ -197,9 +197,9 @@ def _report(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 where a price is missing.")] = False,
 ) -> int:
-    """Money spent, committed, used and idle; with --plan, what a saved plan would do and cost.
+    """Money spent, committed, used and idle.
 
-    And what the same peak would have cost, held all the time."""
+    And what the same peak would have cost, held all the time. With --plan, what a saved plan would do and cost."""
     from broker.errors import Exit, UsageError
 
     if plan is not None and since is not None:

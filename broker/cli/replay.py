@@ -180,8 +180,9 @@ def _backtest(
     jobs: Jobs = 1,
     html: Html = None,
 ) -> int:
-    """Replay a job trace: latency, slowdown, cost under the allocator (SIA), static shares and naive sharing.
+    """Replay a job trace under the allocator and simpler policies.
 
+    Latency, slowdown and cost under the allocator (SIA), static shares and naive sharing.
     Without TRACE and --synthetic, the history of the state is replayed if there is one.
     Times in seconds. Nothing is bought and no cloud is asked."""
     from broker.errors import Exit, UsageError

@@ -65,8 +65,9 @@ def _unlock(
     common: Common,
     force: Annotated[bool, typer.Option("--force", help="Forget a holder on another host.")] = False,
 ) -> None:
-    """Who holds the lock; with --force, forget a holder whose host is gone.
+    """Who holds the lock.
 
+    With --force, forget a holder whose host is gone.
     A dead holder on this host needs no unlocking: the next run takes over.
     """
     from broker.commands import care
@@ -77,7 +78,9 @@ def _unlock(
 
 
 def _backup(common: Common, target: Annotated[Path, typer.Argument(help="The copy; replaced if it exists.")]) -> int:
-    """A whole copy of the state, also while a run writes, and whether the state is sound."""
+    """Copy the whole state, and say whether it is sound.
+
+    Also while a run writes."""
     from broker.commands import care
     from broker.view.care import backup_json, backup_text
 
@@ -90,7 +93,7 @@ def _adopt(
     common: Common,
     lineage: Annotated[str | None, typer.Option(help="Which broker's purchases, where there are several.")] = None,
 ) -> int:
-    """Find everything that we own in the clouds, when the state file is lost.
+    """When the state is lost: find all that we own in the clouds.
 
     Buying then waits until a purchase just before the loss would have become visible.
     """

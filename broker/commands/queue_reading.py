@@ -116,8 +116,11 @@ def explain(
         if identity in (job.id, job.name)
     )
     if not found:
-        raise InputError(f"no source holds a job {identity}", next_step="See the ids with: broker jobs -v; rows that "
-                         "were set aside with: broker jobs --quarantine")  # fmt: skip
+        raise InputError(
+            f"no source holds a job {identity}",
+            next_step="See the ids with: broker jobs -v. Jobs without whole GPUs are dropped; for rows that were set "
+            "aside: broker jobs --quarantine",
+        )
     return found
 
 

@@ -8,6 +8,7 @@ from math import ceil
 
 import msgspec
 
+from broker.counted import number
 from broker.model.gpu import satisfies
 from broker.model.offer import Offer
 from broker.model.plan import Reason
@@ -165,11 +166,14 @@ class Buyer:
         if need.gpus_per_node > largest:
             wide = (("gpus_per_node", str(need.gpus_per_node)), ("largest_instance_gpus", str(largest)))
             return Reason(
-                f"needs {need.gpus_per_node} GPUs on one node; the largest instance on offer holds {largest}", wide
+                f"needs {number(need.gpus_per_node, 'GPU')} on one node; the largest instance on offer holds {largest}",
+                wide,
             )
         left, limit = max(self.limit(dish) for dish in dishes)
         numbers = (("instances_left", str(left)), ("nodes", str(need.nodes)), ("gpus", str(need.gpus)))
-        return Reason(f"needs {need.gpus} GPUs in one zone, more than any offer may still give: {limit}", numbers)
+        return Reason(
+            f"needs {number(need.gpus, 'GPU')} in one zone, more than any offer may still give: {limit}", numbers
+        )
 
     def _nothing_on_offer(self, need: Need) -> Reason:
         refused = self.menu.refused
@@ -179,7 +183,9 @@ class Buyer:
                 f"no cloud in the configuration offers {need.model or ' or '.join(self.pool.gpu_models)}", numbers
             )
         offer, reason = refused[0]
-        return Reason(f"none of {len(refused)} offers may be bought, such as {offer.id}: {reason.text}", numbers)
+        return Reason(
+            f"none of {number(len(refused), 'offer')} may be bought, such as {offer.id}: {reason.text}", numbers
+        )
 
 
 class Basket:

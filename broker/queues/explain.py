@@ -1,11 +1,13 @@
 """How one record of a queue became our job: its raw fields, and what each of ours depends on.
 
 Nothing here knows any format. The record is read alone, again and again, each time with one raw field taken out; what
-changes in our job hangs on that field. So the explanation is what the reader does, not what somebody wrote about it.
+changes in our job hangs on that field. Then with two taken out, for what two of them say alike. So the explanation is
+what the reader does, not what somebody wrote about it.
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations, islice
 from typing import Any
 
 import msgspec
@@ -14,19 +16,24 @@ from msgspec.structs import replace
 from broker.model.job import Job
 from broker.queues import raw_records, registry
 from broker.queues.parsed import Context, Parsed, Unreadable
-from broker.queues.raw_records import Record
+from broker.queues.raw_records import Path, Record
 
 _MOST_FIELDS = 400
+_MOST_PAIRED = 60
 NEEDED = "needed"
 """Stands for our fields where without the raw one there would be no job."""
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """One field of the source: where, what, and which of our fields hang on it."""
+    """One field of the source: where, what, and which of our fields hang on it.
+
+    `shares` are those that hang on it only where another one, which says the same, is missing too.
+    """
 
     name: str
     value: str
     makes: tuple[str, ...]
+    shares: tuple[str, ...] = ()
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +68,24 @@ def _same(made: Job, job: Job) -> bool:
 
 
 def _raws(record: Record, whole: Job, format: str, context: Context) -> Iterator[Raw]:
-    for number, (path, value) in enumerate(record.fields()):
-        if number == _MOST_FIELDS:
-            return
-        makes = _changes(whole, _read(record.text(path), whole.id, format, context))
-        yield Raw(".".join(map(str, path)), _shown(value), makes)
+    def without(*paths: Path) -> tuple[str, ...]:
+        return _changes(whole, _read(record.text(*paths), whole.id, format, context))
+
+    fields = dict(islice(record.fields(), _MOST_FIELDS))
+    makes = {path: without(path) for path in fields}
+    silent = [path for path, made in makes.items() if not made]
+    shares = {} if record.beside else _shared(silent[:_MOST_PAIRED], without)
+    for path, value in fields.items():
+        yield Raw(".".join(map(str, path)), _shown(value), makes[path], shares.get(path, ()))
+
+
+def _shared(silent: Sequence[Path], without: Callable[[Path, Path], tuple[str, ...]]) -> dict[Path, tuple[str, ...]]:
+    """What hangs on two fields together of which each is enough."""
+    found: dict[Path, dict[str, None]] = {}
+    for one, other in combinations(silent, 2):
+        for name in without(one, other):
+            found.setdefault(one, {})[name] = found.setdefault(other, {})[name] = None
+    return {path: tuple(names) for path, names in found.items()}
 
 
 def _read(text: str, identity: str, format: str, context: Context) -> Job | None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Collection, Iterator
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -42,12 +43,12 @@ class Record(msgspec.Struct, frozen=True):
         else:
             yield from (((name,), cell) for name, cell in self.value.items() if cell)
 
-    def text(self, without: Path | None = None) -> str:
+    def text(self, *without: Path) -> str:
         if self.kind == "json":
-            value = self.value if without is None else _without(self.value, without)
+            value = reduce(_without, without, self.value)
             listed = [value, *self.beside]
             return json.dumps(listed if self.frame is None else self.frame[1] | {self.frame[0]: listed})
-        cells = self.value if without is None else self.value | {str(without[0]): ""}
+        cells = self.value | {str(path[0]): "" for path in without}
         if self.kind == "named":
             return " ".join(f"{name}={cell or '(null)'}" for name, cell in cells.items()) + "\n"
         if self.kind == "log":

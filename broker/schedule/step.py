@@ -315,6 +315,9 @@ class _PoolLook:
                 "nothing is lent any more to jobs that cannot be called back: "
                 f"{pool.firm_missed} of {pool.firm_judged} such loans were in the way"
             )
+        busy = sum(known.gpus for known in memory.known.values() if known.began is not None)
+        if busy > capacity:
+            notes.append(f"jobs run on {busy} GPUs, {capacity} are known: name nodes of your own in [[pool.own]]")
         if promised > capacity:
             notes.append(f"{promised} GPUs are promised and {capacity} are there: the bound holds only up to that")
         limit = self._policy.guards.max_data_age

@@ -8,7 +8,7 @@ import msgspec
 from broker.commands.queue_reading import Group, Queue, Row, Unrouted
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.queues.explain import Explained
+from broker.queues.explain import Explained, Raw
 from broker.view.document import document
 from broker.view.text import Paint, number, plain, span, table, when
 
@@ -102,9 +102,13 @@ def _explained(each: Explained) -> str:
     job = each.job
     head = f"{job.id}, attempt {job.attempt}: read as {each.format} at {job.raw_ref} of {job.source}"
     ours = [[name, _value(value)] for name, value in msgspec.structs.asdict(job).items() if value not in (None, "", ())]
-    raw = [[field.name, field.value[:_WIDEST], ", ".join(field.makes) or "-"] for field in each.raw]
+    raw = [[field.name, field.value[:_WIDEST], _makes(field)] for field in each.raw]
     theirs = table(["raw field", "value", "makes"], raw) if raw else "Its raw record cannot be looked at by itself."
     return "\n\n".join([head, table(["our field", "value"], ours), theirs])
+
+
+def _makes(field: Raw) -> str:
+    return ", ".join(field.makes) or (f"{', '.join(field.shares)} (so does another)" if field.shares else "-")
 
 
 def _value(value: object) -> str:

@@ -29,6 +29,18 @@ def test_squeue() -> None:
     assert found["requeue"] == ()
 
 
+def test_what_two_fields_say_alike_is_found_on_both() -> None:
+    text = (
+        '{"jobs":[{"job_id":7,"account":"nlp","job_state":["PENDING"],"submit_time":1772611200,"node_count":1,'
+        '"tres_req_str":"gres/gpu=8,gres/gpu:h100=8","tres_per_node":"gres/gpu:h100:8","comment":"x"}]}'
+    )
+    job = FORMATS["squeue"].read(text, fixtures.context()).jobs[0]
+    raw = explained(job, "squeue", text, fixtures.context()).raw
+    found = {field.name: (field.makes, field.shares) for field in raw}
+    assert found["tres_req_str"] == ((), (NEEDED,)) and NEEDED in found["tres_per_node"][1]
+    assert found["comment"] == ((), ())
+
+
 def test_sacct_json_looks_into_what_is_nested() -> None:
     found = makes(of("sacct-json", "203"))
     assert found["time.limit"] == ("time_limit_s",)
