@@ -1,6 +1,7 @@
 """One history file as batches of rows, whatever its format: streamed where it can be large."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +13,17 @@ from broker.model.job import Job
 from broker.queues import bounds, csv_jobs, encoding, jsonl_jobs, registry
 from broker.queues.parsed import Context, Parsed, Unfit, Unreadable
 from broker.queues.registry import Detected, detect
-from state.history.facts import LIVE
+from state.encode import from_us
+from state.history.facts import LIVE, Fact
 from state.history.words import Words
 
 MOST_BYTES = 512 * 2**20
 """A format that cannot be read piece by piece is read as a whole, up to this size."""
 _BY_LINES = frozenset({"sacct", "csv", "jsonl"})
 _CHUNK = 10_000
+_ENDED = Fact._fields.index("ended")
+_DAY_US = 86_400_000_000
+_TODAY = "all jobs that ended did so on one day: without -S, sacct shows only those since 00:00"
 _CUT = Unfit("has no line end: the file is cut off there")
 
 
@@ -56,13 +61,29 @@ def _sacct(path: Path, context: Context, words: Words, parsed: Parsed) -> Iterat
     first, alone = next(pieces)
     skipped = next((at for at, line in enumerate(first) if line.strip()), 0)
     rows = SacctRows(first[skipped], context, words, parsed, cut=alone)
-    number = skipped + 2
+    number, oldest = skipped + 2, None
     for piece, is_last in chain([(first[skipped + 1 :], False)], pieces):
         if is_last:
             _cut_off(piece[0], parsed)
         else:
-            yield Told(rows.take(piece, number), rows.newest)
+            batch = rows.take(piece, number)
+            oldest = _oldest_end(batch, oldest, rows.newest)
+            yield Told(batch, rows.newest)
             number += len(piece)
+    if oldest and from_us(oldest) >= _midnight(from_us(rows.newest), context):
+        parsed.note(_TODAY)
+
+
+def _oldest_end(batch: Batch, oldest: int | None, newest: int) -> int | None:
+    """Not looked for any further once it is more than a day back."""
+    if oldest is not None and newest - oldest > _DAY_US:
+        return oldest
+    ends = [end for each in batch.ended if (end := each[_ENDED]) is not None]
+    return min(ends if oldest is None else [oldest, *ends], default=None)
+
+
+def _midnight(at: datetime, context: Context) -> datetime:
+    return at.astimezone(context.zone or UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _with_last(pieces: Iterator[list[str]]) -> Iterator[tuple[list[str], bool]]:

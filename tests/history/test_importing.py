@@ -270,3 +270,21 @@ def test_the_last_line_without_its_end_is_set_aside(history: History, tmp_path: 
     found = import_file(file, Options(timezone="UTC"), history, NOW)
     assert (found.kept, found.quarantined) == (1, 1)
     assert counted(found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row("1"), row("2", end="2026-05-01T23:00:00")], True),
+        ([row("1"), row("2", end="Unknown", state="RUNNING")], True),
+        ([row("1"), row("2", end="2026-05-02T00:00:00")], False),
+        (
+            [row("1", submit="2026-04-30T20:00:00", start="2026-04-30T21:00:00", end="2026-04-30T23:59:59"), row("2")],
+            False,
+        ),
+        ([row("1", end="Unknown", state="RUNNING")], False),
+    ],
+)
+def test_a_window_of_one_day_is_noticed(bring: Bring, rows: list[str], said: bool) -> None:
+    """Without -S, sacct shows only what was there since midnight: that is no history."""
+    assert any("without -S" in line for line in bring(rows).problems) is said
