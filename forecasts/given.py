@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from broker.errors import InputError
-from forecasts.given_rows import NEXT_STEP, rows
+from forecasts.given_rows import NEXT_STEP, may_be_cut, rows
 from forecasts.quantiles import LEVELS, Array
 
 SLACK = timedelta(hours=1)
@@ -25,6 +25,7 @@ _QUANTILE = re.compile(r"q(\d*\.?\d+)")
 _DISORDER = "whose quantiles fall as their level rises: put in order"
 _NEGATIVE = "with GPUs below zero: taken as 0"
 _TWICE = "with other figures for the same pool, hour and generated_at: the last is taken"
+_CUT = "without an end, the last: it may be cut off"
 _NO_HOUR = "whose ds is no whole hour: not used"
 
 
@@ -83,6 +84,8 @@ def read(path: Path) -> Given:
             _take(row, found, mended)
         except (KeyError, ValueError, TypeError) as error:
             raise InputError(f"{path}:{line}: {_cause(error)}", next_step=NEXT_STEP) from None
+    if found and may_be_cut(path):
+        mended[_CUT] += 1
     if not found:
         raise InputError(f"{path}: no forecast in it", next_step=NEXT_STEP)
     pools: dict[str, dict[datetime, Said]] = {}

@@ -161,7 +161,7 @@ def _policies(case: Case, setting: Setting, options: Options, tell: Callable[[st
     seeds = [first.pop(f"{_SEED}{seed}") for seed in range(1, options.seeds)]
     first["sia"] = replace(
         first["sia"],
-        seeds=tuple((p.comparison.latency_ratio, p.comparison.p_slowdown_over[1.1], p.cost_vs_static) for p in seeds),
+        seeds=tuple(policy.run for policy in seeds),
     )
     return first | carry_out(_beside(case, setting, first["sia"]), options.jobs, tell)
 

@@ -59,11 +59,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`curve` is (time, GPU-seconds held so far) at each decision; held and used are up to the last submit."""
+    """`curve` is (time, GPU-seconds held so far) at each decision, and so is `used_curve` of those used, by jobs that
+    drain as well. Held and used are up to the last submit.
+    """
 
     start: Floats
     end: Floats
     curve: list[tuple[float, float]]
+    used_curve: list[tuple[float, float]]
     held_s: float
     used_s: float
     held_after_s: float
@@ -115,6 +118,7 @@ class _Play:
         self.setting, self.rule, self.advise = setting, rule, advise
         self.chance = np.random.default_rng(setting.seed)
         self.curve: list[tuple[float, float]] = []
+        self.used_curve: list[tuple[float, float]] = []
         self.until_last = (0.0, 0.0)
 
     def run(self, first_s: float, last_s: float) -> None:
@@ -157,8 +161,9 @@ class _Play:
         )
         pool["claims_peak"] = hour.claims
         pool["peak"] = max(hour.claims, hour.demand)
-        held_s = float(pool["held_s"]) + (at - float(pool["now"])) * int(pool["capacity"])
-        self.curve.append((at, held_s))
+        since = at - float(pool["now"])
+        self.curve.append((at, float(pool["held_s"]) + since * int(pool["capacity"])))
+        self.used_curve.append((at, float(pool["busy_s"]) + since * int(pool["busy"])))
         if self.advise is not None:
             self.advise(self.state, hour)
         if self.rule is not None:
@@ -191,6 +196,7 @@ class _Play:
             start=self.world.plan["start"].copy(),
             end=self.world.plan["end"].copy(),
             curve=self.curve,
+            used_curve=self.used_curve,
             held_s=held_s,
             used_s=used_s,
             held_after_s=float(pool["held_s"]) - held_s,

@@ -86,10 +86,21 @@ def _remarks(found: Backtest) -> list[str]:
     sia = found.policies["sia"].outcome
     if sia is not None and sia.short_s > 0:
         remarks.append(f"Claims exceeded capacity for {sia.short_s / 3600:.1f} h: there the bound is not promised.")
+    remarks += _intervals(found.policies["sia"])
     ablated = {key_of(name): what for name, what in ABLATIONS.items()}
     remarks += [f"{name}: {what}" for name, what in ablated.items() if name in found.policies]
     remarks += [f"{count:,} {'row' if count == 1 else 'rows'} {reason}" for reason, count in found.notes.items()]
     return remarks
+
+
+def _intervals(sia: Policy) -> list[str]:
+    if not sia.seeds:
+        return []
+    least, most = zip(*sia.intervals().values(), strict=True)
+    return [
+        f"SIA over {len(sia.seeds) + 1} seeds: cost {least[2]:.3f} to {most[2]:.3f}, {least[0]:.2f} to {most[0]:.2f} x "
+        f"static, P(>1.1) {least[1]:.3%} to {most[1]:.3%}, latest {_seconds(least[3])} to {_seconds(most[3])} s."
+    ]
 
 
 def _unserved(found: Backtest) -> list[str]:
@@ -134,7 +145,7 @@ def as_html(found: Backtest) -> str:
         f"<pre>{escape(as_text(found))}</pre>",
         plot("Share of jobs with a latency above x seconds", latency, by_tens, by_tens),
         plot("Share of jobs with a slowdown above x", slowdown, by_tens, by_tens),
-        plot("GPUs held, mean of each hour, by day", _capacity(found), even, even),
+        plot("GPUs promised, held and used, mean of each hour, by day", _capacity(found), even, even),
         plot("P(slowdown > 1.1) against cost", [*_lines_of(found.frontier, _risk), *risk], even, by_tens),
         plot("Times better than static in latency, against cost", ratio, even, even),
     ]
@@ -165,10 +176,19 @@ def _beyond(name: str, values: Floats) -> Line:
 
 
 def _capacity(found: Backtest) -> list[Line]:
+    """What is promised, what each policy holds, and what SIA uses of it."""
     lines = []
     for name, policy in found.policies.items():
-        if not policy.plotted or policy.outcome is None or len(policy.outcome.curve) < 3:
-            continue
-        time, held = np.array(policy.outcome.curve).T
-        lines.append((name, (time[1:] / 86_400).tolist(), (np.diff(held) / np.diff(time)).tolist()))
+        if policy.plotted and policy.outcome is not None and len(policy.outcome.curve) >= 3:
+            lines.append(_hourly(name, policy.outcome.curve))
+    sia = found.policies["sia"].outcome
+    if lines and sia is not None and len(sia.used_curve) >= 3:
+        days = lines[0][1]
+        promised = "promised", [days[0], days[-1]], [float(found.case.total)] * 2
+        lines = [promised, _hourly("sia, used", sia.used_curve), *lines]
     return lines
+
+
+def _hourly(name: str, curve: Sequence[tuple[float, float]]) -> Line:
+    time, so_far = np.array(curve).T
+    return name, (time[1:] / 86_400).tolist(), (np.diff(so_far) / np.diff(time)).tolist()

@@ -4,7 +4,7 @@ import multiprocessing
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,16 +31,37 @@ _BISECTIONS = 6
 Task = Callable[[], "Policy"]
 
 
+class SeedRun(NamedTuple):
+    """What one seed gave; named as in JSON."""
+
+    latency_ratio: float
+    p_slowdown_over_1_1: float
+    cost_vs_static: float
+    largest_lag_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """`seeds` holds (latency ratio, P(> 1.1), cost) of each seed beyond the first; `plotted` is for the page."""
+    """`seeds` are the runs of the seeds beyond the first; `plotted` is for the page."""
 
     comparison: Comparison
     cost_vs_static: float
     outcome: Outcome | None
     end: Floats
-    seeds: tuple[tuple[float, float, float], ...] = ()
+    seeds: tuple[SeedRun, ...] = ()
     plotted: bool = True
+
+    @property
+    def run(self) -> SeedRun:
+        judged = self.comparison
+        return SeedRun(judged.latency_ratio, judged.p_slowdown_over[1.1], self.cost_vs_static, judged.largest_delay_s)
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """From the least to the most of all seeds; empty where there is one."""
+        if not self.seeds:
+            return {}
+        columns = zip(*(self.run, *self.seeds), strict=True)
+        return {name: (min(column), max(column)) for name, column in zip(SeedRun._fields, columns, strict=True)}
 
     def figures(self) -> dict[str, Any]:
         """As they appear in JSON."""
@@ -64,7 +85,8 @@ class Policy:
             "jobs": judged.jobs,
             "jobs_left_out": judged.left_out,
             "jobs_never_ended": judged.never_ended,
-            "seeds": [{"latency_ratio": r, "p_slowdown_over_1_1": p, "cost_vs_static": c} for r, p, c in self.seeds],
+            "seeds": [run._asdict() for run in self.seeds],
+            "intervals": {name: list(ends) for name, ends in self.intervals().items()},
         }
 
 

@@ -130,10 +130,8 @@ def _standing(job: Explained, entitlement: int) -> str:
         return (
             f"It asks {job.gpus} GPUs and {job.tenant} is promised {entitlement}: it can only borrow, without a bound."
         )
-    return (
-        f"Alone in its {entitlement} GPUs, {job.tenant} would not have started it yet; "
-        f"{job.ahead} of its jobs are before it."
-    )
+    waits = f"; {job.ahead} of its jobs are before it." if job.ahead else ": the jobs before it leave too little."
+    return f"Alone in its {entitlement} GPUs, {job.tenant} would not have started it yet{waits}"
 
 
 def _lag(job: Explained) -> str:

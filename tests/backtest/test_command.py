@@ -42,7 +42,11 @@ def test_every_policy_has_every_figure(found: Backtest) -> None:
 def test_seeds_vary_what_failed(found: Backtest) -> None:
     sia = found.policies["sia"]
     assert len(sia.seeds) == 2
-    assert len({sia.cost_vs_static, *(cost for _, _, cost in sia.seeds)}) > 1
+    assert len({run.cost_vs_static for run in (sia.run, *sia.seeds)}) > 1
+    figures = found.document()["policies"]["sia"]
+    costs = sorted(run["cost_vs_static"] for run in (figures, *figures["seeds"]))
+    assert figures["intervals"]["cost_vs_static"] == [costs[0], costs[-1]]
+    assert f"SIA over 3 seeds: cost {costs[0]:.3f} to {costs[-1]:.3f}, " in as_text(found)
 
 
 def test_adaptive_naive_costs_no_more_than_sia(found: Backtest) -> None:
@@ -55,6 +59,8 @@ def test_text_and_page(found: Backtest) -> None:
     assert all(name in text for name in found.policies)
     page = as_html(found)
     assert page.count("<svg") == 4
+    held = page.partition("GPUs promised, held and used")[2].partition("</svg>")[0]
+    assert all(f">{name}<" in held for name in ("promised", "sia, used", "sia", "naive_adaptive"))
     assert "nan," not in page
     assert ",nan" not in page
     assert "http" not in page
@@ -83,7 +89,7 @@ def test_a_policy_that_ends_no_job_is_in_the_table_and_not_in_the_plots(tmp_path
     assert "count as infinitely slow: naive_same_mean 28" in as_text(daily)
     plots = as_html(daily).partition("</pre>")[2]
     assert plots.count("<svg") == 4
-    assert "naive_same_mean" not in plots.partition("GPUs held")[0]
+    assert "naive_same_mean" not in plots.partition("GPUs promised")[0]
     assert not any(f"{sign}{bad}" in plots for bad in ("nan", "inf") for sign in (",", " ", '"'))
 
 

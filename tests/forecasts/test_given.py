@@ -131,6 +131,14 @@ def test_rows_that_clash_or_miss_the_hour_are_counted(tmp_path: Path) -> None:
     assert given.at("h100", AT, AT)[0] == 9.0
 
 
+def test_of_a_last_line_without_an_end_it_is_said_that_it_may_be_cut_off(tmp_path: Path) -> None:
+    file = tmp_path / "f.csv"
+    file.write_text(f"unique_id,ds,generated_at,q0.5\nh100,2026-03-01T06:00:00Z,{MADE},12")
+    given = read(file)
+    assert given.repairs == (f"{file}: 1 row without an end, the last: it may be cut off",)
+    assert given.at("h100", AT, AT)[0] == 12.0
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [

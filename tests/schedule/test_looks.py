@@ -216,6 +216,11 @@ def test_explaining_names_what_there_is_not() -> None:
     queue = seen(0, job("a", "vision", 4), job("h", "vision", 4, state=JobState.HELD))
     look(memory, queue, TWO, SETTINGS)
     assert "is owed 4 GPUs" in " ".join(explaining.explain(memory, "a", queue.sources).sentences)
+    more = seen(10, *(job(name, "vision", 5) for name in "abc"))
+    look(memory, more, TWO, SETTINGS)
+    second, third = (explaining.explain(memory, name, more.sources).sentences[0] for name in "bc")
+    assert second.endswith("would not have started it yet: the jobs before it leave too little.")
+    assert third.endswith("would not have started it yet; 1 of its jobs are before it.")
     with pytest.raises(UsageError, match="held and not scheduled"):
         explaining.explain(memory, "h", queue.sources)
     with pytest.raises(UsageError, match="no live job"):
