@@ -69,5 +69,5 @@ def _read(path: Path) -> Any:
         raise PlanError(f"there is no plan {path}", next_step=_REPLAN) from None
     except OSError as error:
         raise PlanError(f"cannot read the plan {path}: {error.strerror}", next_step="Check the file") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise PlanError(f"{path} is cut off or is not a plan", next_step=_REPLAN) from None

@@ -31,11 +31,11 @@ LATE = timedelta(seconds=30)
 
 PARALLEL = 8
 
-Frozen = Callable[[], str]
-"""What forbids every change at this moment, in words; "" if nothing does."""
+Forbids = Callable[[Request], str]
+"""What forbids a request at this moment, in words; "" if nothing does."""
 
 
-def never() -> str:
+def nothing_forbids(_request: Request) -> str:
     return ""
 
 
@@ -95,9 +95,9 @@ def apply(
     checkpoint: Checkpoint = go_on,
     parallel: int = PARALLEL,
     run_id: str = "",
-    frozen: Frozen = never,
+    forbids: Forbids = nothing_forbids,
 ) -> ApplyResult:
-    """`frozen` is asked before each action: what is not sent by then is not sent.
+    """`forbids` is asked before each action: what is not sent by then is not sent.
 
     Raises PlanError (of another state), StalePlanError (expired), StateError (the ledger cannot be written).
 
@@ -107,7 +107,7 @@ def apply(
     already = store.applied(plan.id)
     if already:
         return ApplyResult(already=already)
-    run = _Run(plan, store, providers, clock, checkpoint, run_id or uuid.uuid4().hex[:12], frozen)
+    run = _Run(plan, store, providers, clock, checkpoint, run_id or uuid.uuid4().hex[:12], forbids)
     results = run.all_of_it(parallel)
     if plan.changes and any(result.sent for result in results):
         checkpoint(Boundary.BEFORE_APPLIED)
@@ -137,7 +137,7 @@ class _Run:
         clock: Clock,
         checkpoint: Checkpoint,
         run_id: str,
-        frozen: Frozen,
+        forbids: Forbids,
     ) -> None:
         self._plan = plan
         self._store = store
@@ -145,7 +145,7 @@ class _Run:
         self._clock = clock
         self._checkpoint = checkpoint
         self._run_id = run_id
-        self._frozen = frozen
+        self._forbids = forbids
         self._stop = Event()
 
     def all_of_it(self, parallel: int) -> tuple[Result, ...]:
@@ -190,8 +190,8 @@ class _Run:
         assert not isinstance(action, Keep)
         if self._stop.is_set():
             return "interrupted", "the run was interrupted before it was sent"
-        if why := self._frozen():
-            return "frozen", f"{why} forbids it since this run began; not sent"
+        if why := self._forbids(action.request):
+            return "forbidden", f"{why} forbids it since this run began; not sent"
         if action.request.place.scope.provider not in self._providers:
             return "no-provider", f"{action.request.place.scope.provider} is not configured"
         if not self._is_ours(action):

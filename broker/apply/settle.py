@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from broker.apply.apply import PARALLEL, Frozen, Providers, call, never
+from broker.apply.apply import PARALLEL, Forbids, Providers, call, nothing_forbids
 from broker.apply.boundary import Boundary, Checkpoint, go_on
 from broker.apply.outcomes import CANCELLING, after_error, after_yes
 from broker.clock import Clock
 from broker.model.intent import NEVER_APPEARED, Intent, IntentStatus, Outcome
-from broker.model.request import ReleaseRequest, ResizeRequest
+from broker.model.request import ReleaseRequest, Request, ResizeRequest
 from broker.model.reservation import Reservation
 from providers.base import VISIBILITY_WINDOW, Provider, Seen, Sighting
 from state.store import Store
@@ -53,16 +53,16 @@ def settle(
     checkpoint: Checkpoint = go_on,
     window: timedelta = VISIBILITY_WINDOW,
     parallel: int = PARALLEL,
-    frozen: Frozen = never,
+    forbids: Forbids = nothing_forbids,
 ) -> tuple[Settled, ...]:
     """Look for every open intent and commit what is found. Releases that are not done are called again.
 
-    Not while something is `frozen`, which is asked before each: a broker that is frozen, or only observes, finds out
-    and leaves it there.
+    Not what something `forbids`, which is asked before each: a broker that is frozen, or only observes, finds out and
+    leaves it there, and what has been put under protection meanwhile is not given back.
     """
     if store.was_replaced():
         store.be_quiet(clock.now() + window)
-    settling = _Settling(providers, clock, checkpoint, window, frozen)
+    settling = _Settling(providers, clock, checkpoint, window, forbids)
     return settling.each(store.intents(open_only=True), parallel, lambda intent: settling.written(store, intent))
 
 
@@ -74,7 +74,7 @@ def foresee(
     return settling.each(tuple(intents), PARALLEL, settling.looked)
 
 
-def _only_looking() -> str:
+def _only_looking(_request: Request) -> str:
     return "nothing is changed while a plan is made"
 
 
@@ -121,13 +121,13 @@ def _still_unknown(intent: Intent, now: datetime) -> Outcome:
 
 class _Settling:
     def __init__(
-        self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta, frozen: Frozen
+        self, providers: Providers, clock: Clock, checkpoint: Checkpoint, window: timedelta, forbids: Forbids
     ) -> None:
         self._providers = providers
         self._clock = clock
         self._checkpoint = checkpoint
         self._window = window
-        self._frozen = frozen
+        self._forbids = forbids
 
     def each(
         self, intents: tuple[Intent, ...], parallel: int, settle_one: Callable[[Intent], Settled]
@@ -139,7 +139,7 @@ class _Settling:
 
     def written(self, store: Store, intent: Intent) -> Settled:
         found = self.looked(intent)
-        if not self._frozen():
+        if not self._forbids(intent.request):
             found = self._mended(self._repeated(found))
         self._checkpoint(Boundary.BEFORE_SETTLED)
         store.conclude(intent.key, found.outcome, reservation=found.reservation)

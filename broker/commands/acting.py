@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from broker.apply.apply import ApplyResult, Frozen, admit
+from broker.apply.apply import ApplyResult, Forbids, admit
 from broker.apply.apply import apply as carry_out
 from broker.apply.revalidation import revalidated
 from broker.apply.settle import settle
@@ -24,6 +24,7 @@ from broker.model.ledger import Heartbeat
 from broker.model.place import Scope
 from broker.model.plan import Action, Plan, Reserve
 from broker.model.policy import Mode, Policy
+from broker.model.request import ReleaseRequest, Request
 from broker.model.snapshot import Snapshot, Trust
 from broker.observe.drops import after
 from broker.observe.observe import frozen_by, observe
@@ -196,7 +197,7 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     """Open intents settled, the clouds listed, and what they show committed: then nothing is older than this run."""
     place.set_clock_right()
     store, window = place.store, place.visibility_window
-    for found in settle(store, place.providers, place.clock, window=window, frozen=_forbidden(place)):
+    for found in settle(store, place.providers, place.clock, window=window, forbids=_brake(place)):
         tell(FoundOut(settled=found))
     snapshot = observe(place.config, store, place.providers, place.clock)
     remember(place.config.state, after(snapshot.sources, recall(place.config.state)))
@@ -207,11 +208,16 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     return _as_the_ledger_knows(snapshot, place)
 
 
-def _forbidden(place: Workplace) -> Frozen:
-    """The file may appear at any moment, also while a run is under way: it is somebody's emergency brake."""
+def _brake(place: Workplace) -> Forbids:
+    """The freeze file may appear at any moment, also while a run is under way; and a release that is not done yet may
+    be of what is protected by now.
+    """
+    policy = place.config.policy
 
-    def why() -> str:
-        return frozen_by(place.config.freeze_file) or ("" if place.config.policy.mode is Mode.ACT else "observe mode")
+    def why(request: Request) -> str:
+        if isinstance(request, ReleaseRequest) and request.reservation_id in policy.protect:
+            return "protect"
+        return frozen_by(place.config.freeze_file) or ("" if policy.mode is Mode.ACT else "observe mode")
 
     return why
 
@@ -260,7 +266,7 @@ def _looked(snapshot: Snapshot) -> Looked:
         queued_jobs=sum(job.state in waiting for source in snapshot.sources for job in source.jobs),
         reservations=sum(not each.state.gone for view in snapshot.scopes for each in view.reservations),
         offers=sum(len(view.offers) for view in snapshot.scopes),
-        problems=tuple(problems),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
@@ -310,7 +316,7 @@ class UnrecordedError(StateError):
 
 def _carried_out(place: Workplace, made: Plan, run_id: str) -> ApplyResult:
     try:
-        return carry_out(made, place.store, place.providers, place.clock, run_id=run_id, frozen=_forbidden(place))
+        return carry_out(made, place.store, place.providers, place.clock, run_id=run_id, forbids=_brake(place))
     except StateError as error:
         if not place.store.intents(open_only=True):
             raise
@@ -328,7 +334,7 @@ def _ended(made: Planned, done: ApplyResult) -> Ended:
     counts = dict.fromkeys(IntentStatus, 0)
     for result in done.results:
         counts[result.outcome.status] += result.sent
-    whole = done.exit is Exit.OK and not unread(made.snapshot)
+    whole = done.exit is Exit.OK and not unread(made.snapshot) and not made.plan.refusals
     return Ended(
         done=counts[IntentStatus.DONE],
         unfilled=counts[IntentStatus.UNFILLED],

@@ -8,6 +8,7 @@ from itertools import chain
 import msgspec
 
 from broker.commands.workplace import Workplace
+from broker.config.values import nearest
 from broker.counted import number
 from broker.errors import BrokerError, Exit
 from broker.model.place import Scope
@@ -86,12 +87,15 @@ def _state(place: Workplace) -> Iterator[Finding]:
         wrong = faults(path)
         with Store.open(path, read_only=True) as store:
             yield _ok("state", f"{path}: state {store.lineage}, serial {store.serial}")
+            held = [each.id for each in store.reservations() if not each.state.gone]
             unsettled = len(store.intents(open_only=True))
     except BrokerError as error:
         yield _error("state", str(error))
         return
     if wrong:
         yield _error("state", f"{path} is damaged ({wrong[0]}); restore a backup, or: broker state adopt")
+    for each in sorted(place.config.policy.protect.difference(held)):
+        yield _warning("state", f"protect names {each}, which this state does not hold{nearest(each, held)}")
     if unsettled:
         yield _warning("state", f"{unsettled} requests are not settled; the next `broker run` finds out")
     if who := holder(lock_path(path)):

@@ -187,10 +187,10 @@ def test_ctrl_c_ends_what_is_under_way_and_sends_nothing_more(store: Store, clou
 def test_a_freeze_in_the_middle_stops_what_is_not_sent_yet(store: Store, cloud: Cloud, clock: FixedClock) -> None:
     made = plan(*(buy(f"k{n}") for n in range(6)))
     providers = {ProviderName.GCP: cloud}
-    done = apply(made, store, providers, clock, parallel=1, frozen=lambda: "FREEZE" if cloud.purchases == 2 else "")
+    done = apply(made, store, providers, clock, parallel=1, forbids=lambda _: "FREEZE" if cloud.purchases == 2 else "")
     assert cloud.purchases == len(store.intents()) == 2
     assert [result.sent for result in done.results] == [True, True, False, False, False, False]
-    assert {result.outcome.code for result in done.results[2:]} == {"frozen"}
+    assert {result.outcome.code for result in done.results[2:]} == {"forbidden"}
     assert done.exit is Exit.PARTLY_DONE
 
 

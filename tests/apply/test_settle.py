@@ -176,6 +176,17 @@ def test_a_hindered_release_is_called_again_in_later_runs_until_it_is_done(
     assert store.count_steps()[-1].count == 0
 
 
+def test_a_hindered_release_is_not_called_again_once_something_forbids_it(
+    store: Store, cloud: Cloud, clock: FixedClock
+) -> None:
+    apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
+    cloud.hinders = 1
+    apply(plan(give_back("k2", cloud.held["res-k1"])), store, {ProviderName.GCP: cloud}, clock)
+    settle(store, {ProviderName.GCP: cloud}, clock, forbids=lambda request: "protect" if request.key == "k2" else "")
+    assert [call for call in cloud.calls if "release" in call] == ["release k2"]
+    assert settled(store, cloud, clock) == ["done"]
+
+
 def test_a_lost_reply_to_growth_is_settled_and_never_repeated(store: Store, cloud: Cloud, clock: FixedClock) -> None:
     apply(plan(buy("k1")), store, {ProviderName.GCP: cloud}, clock)
     cloud.after["k2"] = Ambiguous("resize", code="reset")

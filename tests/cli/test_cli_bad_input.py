@@ -11,11 +11,17 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from broker.apply.apply import apply as carry_out
+from broker.apply.apply import call
 from broker.clock import FixedClock, WallClock
+from broker.model.request import Request
+from broker.model.reservation import Reservation
+from providers.base import Provider
 from providers.sandbox.faults import FaultKind, Rule
 from providers.sandbox.local import Sandbox
 from tests.cli.conftest import Broker, edit, entries, one_line, purchases
@@ -350,3 +356,36 @@ def test_a_freeze_file_and_observe_mode_stop_everything(broker: Broker, demo: Pa
     edit(demo, 'mode = "act"', 'mode = "observe"')
     assert broker("run", "-c", demo).code == 5
     assert purchases(demo) == 0
+
+
+def test_a_freeze_file_that_appears_in_the_middle_of_a_run_stops_the_rest(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.commands.acting.carry_out", partial(carry_out, parallel=1))
+
+    def one_by_one(provider: Provider, request: Request) -> Reservation:
+        (demo.parent / "FREEZE").touch()
+        return call(provider, request)
+
+    monkeypatch.setattr("broker.apply.apply.call", one_by_one)
+    ran = broker("run", "-c", demo)
+    assert ran.code == 3
+    assert "FREEZE forbids it since this run began; not sent" in ran.out
+    assert purchases(demo) == 1
+
+
+def test_what_is_protected_is_not_given_back_and_the_exit_code_says_that_not_all_was(
+    broker: Broker, demo: Path
+) -> None:
+    assert broker("run", "-c", demo).code == 0
+    held = re.findall(r"cr-[0-9a-f]+", broker("status", "-c", demo).out)[0]
+    demo.write_text(f'protect = ["{held}", "cr-mistyped"]\n{demo.read_text()}')
+    alone = broker("release", held, "--yes", "-c", demo)
+    assert alone.code == 5 and f"refused   by protect: {held}" in alone.out
+    assert broker("release", held, "--yes", "--force", "protect", "-c", demo).code == 1
+    rest = broker("release", "--all-ours", "--yes", "-c", demo)
+    assert rest.code == 3 and f"refused   by protect: {held}" in rest.out
+    assert held in broker("status", "-c", demo).out
+    checked = broker("check", "-c", demo).out
+    assert "protect names cr-mistyped, which this state does not hold" in checked
+    assert f"protect names {held}" not in checked

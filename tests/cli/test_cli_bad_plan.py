@@ -26,6 +26,7 @@ BAD_PLANS: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated": (truncated, "cut off"),
     "missing": (Path.unlink, "there is no plan"),
     "not a plan": (lambda plan: plan.write_text("{}"), "not a saved plan"),
+    "nested without end": (lambda plan: plan.write_text("[" * 100_000), "cut off"),
 }
 
 
