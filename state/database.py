@@ -102,6 +102,9 @@ _WORDS = (
 
 def _translated(path: Path, error: BaseException) -> StateError:
     text = str(error).lower()
+    if "readonly" in text and not os.access(path.parent, os.W_OK):
+        what = f"{path.parent} cannot be written, and even to be read {path.name} needs files beside it"
+        return StateError(what, next_step="Make the folder writable for this user, or be the user who runs the broker")
     for sign, what, next_step in _WORDS:
         if sign in text:
             return StateError(what.format(path=path), next_step=next_step)

@@ -26,12 +26,31 @@ def backup(path: Path, target: Path) -> Path:
                 source.backup(copy)
             fresh.replace(target)
         except OSError as error:
-            raise StateError(
-                f"cannot write the backup {target}: {error.strerror}", next_step="Give another place"
-            ) from None
+            raise _unwritten(target, str(error.strerror)) from None
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode not in _OF_THE_COPY:
+                raise
+            raise _unwritten(target, str(error)) from None
         finally:
             fresh.unlink(missing_ok=True)
     return target
+
+
+_OF_THE_COPY = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+    }
+)
+"""The state is open for reading by then: what cannot be written is the copy."""
+
+
+def _unwritten(target: Path, why: str) -> StateError:
+    return StateError(f"cannot write the backup {target}: {why}", next_step="Give another place")
 
 
 def _spare(path: Path, target: Path) -> None:
@@ -39,13 +58,11 @@ def _spare(path: Path, target: Path) -> None:
     if target.resolve() in {path.with_name(path.name + beside).resolve() for beside in ("", "-wal", "-shm")}:
         raise StateError(f"{target} is the state itself", next_step="Give another place")
     if target.is_dir():
-        raise StateError(f"cannot write the backup {target}: it is a folder", next_step="Give another place")
+        raise _unwritten(target, "it is a folder")
     try:
         taken = holds_else(target, lambda begun: begun.startswith(_SQLITE))
     except OSError as error:
-        raise StateError(
-            f"cannot write the backup {target}: {error.strerror}", next_step="Give another place"
-        ) from None
+        raise _unwritten(target, str(error.strerror)) from None
     if taken:
         raise StateError(f"{target} is there already and is no backup", next_step="Give another place")
 

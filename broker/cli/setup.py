@@ -1,5 +1,6 @@
 """Commands that set things up: `init`, `sandbox`, `demo`."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -39,14 +40,18 @@ def _sandbox(
     ] = None,
     world: Annotated[Path | None, typer.Option(help="Keep the clouds in this file.")] = None,
 ) -> None:
-    """Run the three built-in clouds, and say how to reach them."""
+    """Run the three built-in clouds, and say how to reach them.
+
+    Ctrl-C is how it ends: exit code 0."""
     from broker.commands.local_clouds import serving
     from broker.view.setup import sandbox_json, sandbox_text
 
     with serving(port=port, seed=seed, speed=speed, busy=busy, world=world) as clouds:
         common.console.answer(sandbox_json(clouds) if common.json else sandbox_text(clouds))
         common.console.remark("Serving until interrupted (Ctrl-C).")
-        clouds.wait()
+        with suppress(KeyboardInterrupt):
+            clouds.wait()
+    common.console.remark(f"Stopped. {f'Its clouds are kept in {world}.' if world else 'Its clouds are gone with it.'}")
 
 
 def _demo(

@@ -26,13 +26,13 @@ from broker.model.plan import Action, Plan, Reserve
 from broker.model.policy import Mode, Policy
 from broker.model.request import ReleaseRequest, Request
 from broker.model.snapshot import Snapshot, Trust
-from broker.observe.drops import after
+from broker.observe.drops import after, unremembered
 from broker.observe.observe import frozen_by, observe
 from broker.purchase.notes import IDLE_BESIDE
 from state import plans
 from state.entries import Entry, Kind
 from state.lock import Lock
-from state.queue_reads import recall, remember
+from state.queue_reads import recall_or_begin, remember
 
 ROOM_BYTES = 16 * 2**20
 """What must be free beside the state before a run begins: some thousand entries and their journal."""
@@ -199,13 +199,23 @@ def _settled_and_seen(place: Workplace, tell: Tell, run_id: str) -> Snapshot:
     store, window = place.store, place.visibility_window
     for found in settle(store, place.providers, place.clock, window=window, forbids=_brake(place)):
         tell(FoundOut(settled=found))
-    snapshot = observe(place.config, store, place.providers, place.clock)
-    remember(place.config.state, after(snapshot.sources, recall(place.config.state)))
+    snapshot = _sizes_kept(observe(place.config, store, place.providers, place.clock), place.config.state)
     tell(_looked(snapshot))
     for entry in store.witness(snapshot.scopes, snapshot.now, window=window, run_id=run_id):
         tell(News(text=_news(entry)))
     _stay_quiet(place, snapshot)
     return _as_the_ledger_knows(snapshot, place)
+
+
+def _sizes_kept(snapshot: Snapshot, state: Path) -> Snapshot:
+    """How large the queues were is what the next run notices a sudden drop by: where it cannot be kept, this run buys
+    and renews, and gives nothing back.
+    """
+    try:
+        remember(state, after(snapshot.sources, recall_or_begin(state)))
+    except StateError as error:
+        return msgspec.structs.replace(snapshot, sources=unremembered(snapshot.sources, error.what))
+    return snapshot
 
 
 def _brake(place: Workplace) -> Forbids:

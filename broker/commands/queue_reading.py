@@ -25,7 +25,7 @@ from broker.queues.explain import Explained, explained
 from broker.queues.parsed import Unreadable
 from broker.queues.read import Part, parts, read_all
 from broker.queues.registry import FORMATS
-from state.queue_reads import QueueRead, recall, remember
+from state.queue_reads import QueueRead, recall_or_begin, remember
 
 NO_POOL = "(no pool)"
 _ANY_AGE = timedelta(days=36500)
@@ -135,7 +135,7 @@ def confirm(path: Path, name: str, *, flags: Mapping[str, str]) -> int:
     (view,) = [view for view in read_all(config.queues, _clock(config)) if view.source == name]
     if view.trust is Trust.UNKNOWN:
         raise InputError(view.problems[0], next_step="What cannot be read cannot be confirmed")
-    remember(config.state, recall(config.state) | {name: QueueRead(source=name, live=live(view))})
+    remember(config.state, recall_or_begin(config.state) | {name: QueueRead(source=name, live=live(view))})
     return live(view)
 
 

@@ -21,6 +21,13 @@ def judged(views: Sequence[SourceView], last: Mapping[str, QueueRead]) -> tuple[
     return tuple(_doubted(view, last[view.source]) if _suspect(view, last) else view for view in views)
 
 
+def unremembered(views: Sequence[SourceView], why: str) -> tuple[SourceView, ...]:
+    """Where what was there before is not known, or what is there now cannot be kept, no drop would be noticed."""
+    return tuple(
+        view if view.trust is Trust.UNKNOWN else _partial(view, f"{why}: nothing is released") for view in views
+    )
+
+
 def after(views: Sequence[SourceView], last: Mapping[str, QueueRead]) -> dict[str, QueueRead]:
     """What to remember: of a doubted read, what was there before it. A queue that was not read changes nothing."""
     reads = dict(last)
@@ -56,4 +63,8 @@ def _doubted(view: SourceView, before: QueueRead) -> SourceView:
         f"queue {view.source}: holds {live(view)} live jobs, {before.live} when it was last read: nothing is released "
         f"until a later read says the same, or: broker jobs --confirm {view.source}"
     )
+    return _partial(view, line)
+
+
+def _partial(view: SourceView, line: str) -> SourceView:
     return msgspec.structs.replace(view, trust=Trust.PARTIAL, problems=(*view.problems, line))

@@ -11,12 +11,12 @@ import msgspec
 
 from broker.clock import Clock
 from broker.config import Config
-from broker.errors import InputError
+from broker.errors import InputError, StateError
 from broker.model.offer import Offer
 from broker.model.place import ProviderName, Scope
 from broker.model.reservation import Reservation
 from broker.model.snapshot import RunLength, ScopeView, Snapshot, SourceView, Trust
-from broker.observe.drops import judged
+from broker.observe.drops import judged, unremembered
 from broker.observe.run_lengths import run_lengths
 from broker.observe.timekeeping import clock_doubt
 from broker.queues.read import read_all
@@ -64,7 +64,11 @@ def _queued(config: Config, clock: Clock) -> tuple[tuple[SourceView, ...], tuple
 
 def observe_queues(config: Config, clock: Clock) -> tuple[SourceView, ...]:
     """The job sources alone, no cloud. One that suddenly lost its jobs is doubted."""
-    return judged(read_all(config.queues, clock), recall(config.state))
+    read = read_all(config.queues, clock)
+    try:
+        return judged(read, recall(config.state))
+    except StateError as error:
+        return unremembered(read, error.what)
 
 
 class _Heard(NamedTuple):

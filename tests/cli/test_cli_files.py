@@ -116,6 +116,26 @@ def test_a_world_that_cannot_be_read_is_named_and_nothing_is_done(
         assert store.entries() == before
 
 
+@pytest.mark.parametrize("kind", ["a folder", "a pipe", "unreadable"])
+def test_without_the_memory_of_queues_a_run_buys_and_gives_nothing_back(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It is what a sudden drop is noticed by: what cannot be noticed may have happened."""
+    memory = demo.parent / "state.db.queues"
+    edit(demo, "[purchase]", '[purchase]\nminimum_hold = "0s"\nreacquire = "0s"\nrelease_grace = "0s"')
+    SPOILT[kind](memory, monkeypatch)
+    bought = broker("run", "-c", demo)
+    assert bought.code == Exit.PARTLY_DONE and "2 done." in bought.out
+    assert "state.db.queues" in bought.out and "nothing is released" in bought.out
+    queue = demo.parent / "queue.csv"
+    queue.write_text(queue.read_text().splitlines()[0] + "\n")
+    held = broker("run", "-c", demo)
+    assert held.code == Exit.PARTLY_DONE and "nothing to do" in held.out, held
+    monkeypatch.undo()
+    shutil.rmtree(memory) if memory.is_dir() else memory.unlink()
+    assert "release" in broker("run", "-c", demo).out
+
+
 @contextmanager
 def patience(seconds: int) -> Iterator[None]:
     """What waits longer than that, also inside of SQLite, is killed with the whole run of tests: it hangs."""

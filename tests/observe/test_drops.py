@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.errors import StateError
 from broker.model.job import Job, JobState
 from broker.model.snapshot import SourceView, Trust
-from broker.observe.drops import after, judged
-from state.queue_reads import QueueRead, recall, remember
+from broker.observe.drops import after, judged, unremembered
+from state.queue_reads import QueueRead, recall, recall_or_begin, remember
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 LATER = AT + timedelta(minutes=5)
@@ -74,5 +75,18 @@ def test_the_memory_is_a_private_file_beside_the_state_and_may_be_lost(tmp_path:
     assert recall(state) == reads
     (file,) = tmp_path.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-    file.write_text("[{")
-    assert recall(state) == {}
+
+
+@pytest.mark.parametrize("content", [b"[{", b"[" * 100_000, b"\xff\xfe", b'[{"source": 1}]'])
+def test_a_memory_that_is_damaged_is_not_taken_for_none(tmp_path: Path, content: bytes) -> None:
+    state = tmp_path / "state.db"
+    state.with_name("state.db.queues").write_bytes(content)
+    with pytest.raises(StateError, match="is damaged"):
+        recall(state)
+    assert recall_or_begin(state) == {}
+
+
+def test_without_a_memory_no_read_is_believed_and_what_is_unknown_stays_so() -> None:
+    found = unremembered([view(500), view(0, trust=Trust.UNKNOWN)], "s.queues is damaged")
+    assert [each.trust for each in found] == [PARTIAL, UNKNOWN]
+    assert found[0].problems == ("s.queues is damaged: nothing is released",)

@@ -1,7 +1,9 @@
 """State files that are missing, damaged, old, new, unwritable or on a full disk: one line, nothing changed."""
 
+import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -11,11 +13,13 @@ import pytest
 from sqlalchemy import text
 
 from broker.errors import Exit, StateError
+from state.database import in_plain_words
 from state.schema import VERSION
 from state.store import Store
 from state.upkeep import backup, faults
 from tests.state.worlds import HOUR, LINEAGE, MINUTE, T0, done, held, intent, view
 
+ROOT = Path(__file__).parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 
 
@@ -214,6 +218,30 @@ def test_faults_are_found(path: Path) -> None:
         store.rebuild()
         assert store.projections_agree()
     assert faults(path) == ()
+
+
+def test_a_full_disk_under_the_copy_is_not_blamed_on_the_state(path: Path, tmp_path: Path) -> None:
+    """A limit on what may be written, as a disk that is full: in a process of its own, for it stays."""
+    copy = tmp_path / "copy.db"
+    code = (
+        "import resource, sys; from pathlib import Path; from state.upkeep import backup\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"
+        "backup(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, path, copy], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert f"StateError: cannot write the backup {copy}" in ran.stderr
+    assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_folder_that_cannot_be_written_is_named_where_reading_needs_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says "readonly database" then, of a file that nobody wanted to write."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StateError, match=f"{path.parent} cannot be written, and even to be read"), in_plain_words(path):
+        raise sqlite3.OperationalError("attempt to write a readonly database")
 
 
 def test_a_backup_replaces_an_older_one_and_no_other_file(path: Path, tmp_path: Path) -> None:
