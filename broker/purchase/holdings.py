@@ -4,7 +4,7 @@ An intent whose effect is not known, and a purchase that is too young or too bad
 So nothing is bought again for as long as it may exist.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import msgspec
@@ -15,9 +15,12 @@ from broker.model.offer import Offer
 from broker.model.place import Place, Scope
 from broker.model.policy import Policy
 from broker.model.request import ReserveRequest, ResizeRequest, buys
-from broker.model.reservation import Reservation
+from broker.model.reservation import Reservation, ReservationState
 from broker.model.snapshot import ScopeView, Snapshot, Trust
 from providers.prices.shapes import shape_of
+
+_NOT_YET = timedelta(minutes=1)
+"""Less than any job is planned ahead."""
 
 ReservationKey = tuple[Scope, str]
 
@@ -125,7 +128,7 @@ class _Holdings:
             match=reservation.match,
             missing=reservation.missing if bought is None or bought < self._visible_from(view) else 0,
             interruptible=reservation.interruptible,
-            opens=reservation.usable_from,
+            opens=self._opens(reservation),
             closes=None if ours and reservation.ends else self._closes(reservation),
             bought=bought,
             usd_per_hour=reservation.usd_per_hour or _paid(intents) or listed_usd,
@@ -134,6 +137,15 @@ class _Holdings:
             jobs=tuple(sorted({job for intent in intents for job in intent.jobs})),
             parts=tuple(_part(intent) for intent in intents if _purchase(intent)),
         )
+
+    def _opens(self, reservation: Reservation) -> datetime | None:
+        """What is scheduled and has not begun although it was to (delayed, being assessed) begins nobody knows when:
+        no job can start on it now.
+        """
+        if reservation.state is not ReservationState.SCHEDULED:
+            return reservation.usable_from
+        not_yet = self._snapshot.now + _NOT_YET
+        return max(reservation.usable_from or not_yet, not_yet)
 
     def _closes(self, reservation: Reservation) -> datetime | None:
         """Usable no longer than until here. Where an end is ours to move, it is no bound."""

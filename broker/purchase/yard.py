@@ -16,7 +16,13 @@ OPEN_END = datetime.max.replace(tzinfo=UTC)
 _PREFERRED = (Audience.OWN, Audience.ANY, Audience.WARM, Audience.FREE, Audience.FOREIGN)
 """What is paid for anyway comes first, so that what can be given back falls idle."""
 
-_ORDINARY = {"tenancy": "default", "platform": "linux/unix", "placementgroup": "", "placementgrouparn": ""}
+_ORDINARY = {
+    "tenancy": "default",
+    "platform": "linux/unix",
+    "placementgroup": "",
+    "placementgrouparn": "",
+    "outpost": "",
+}
 """What a launch asks for when it says nothing. Supply that differs serves only a pool that asks for it by name."""
 
 

@@ -92,7 +92,12 @@ def is_block(raw: Mapping[str, Any], tags: Mapping[str, str]) -> bool:
 
 def match_of(raw: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """What an instance must have equal to be able to consume it."""
-    fields = (("placement_group", "PlacementGroupArn"), ("platform", "InstancePlatform"), ("tenancy", "Tenancy"))
+    fields = (
+        ("outpost", "OutpostArn"),
+        ("placement_group", "PlacementGroupArn"),
+        ("platform", "InstancePlatform"),
+        ("tenancy", "Tenancy"),
+    )
     return tuple((name, str(raw[field])) for name, field in fields if raw.get(field))
 
 

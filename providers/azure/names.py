@@ -14,7 +14,8 @@ KEY_TAG = "broker:key"
 RELEASING_TAG = "broker:releasing"
 """Set with the count of 0 on what could not be deleted yet, so that every later run knows that it is to go."""
 
-_OURS = re.compile(r"broker-(?P<lineage>[0-9a-f]{12})-(?P<key>[a-z0-9]{1,24})")
+_OURS = re.compile(r"broker-(?P<lineage>[0-9a-f]{12})-(?P<key>[0-9a-f]{24})")
+"""Exactly what we make: somebody's `broker-0123456789ab-shared` without our tags is not ours."""
 _RESOURCE = re.compile(
     r"/resourceGroups/(?P<resource_group>[^/]+)/.*?/capacityReservationGroups/(?P<group>[^/]+)"
     r"(?:/capacityReservations/(?P<name>[^/]+))?$",

@@ -11,7 +11,8 @@ from urllib.parse import quote, unquote
 from broker.model.request import ReserveRequest, ResizeRequest
 from broker.model.reservation import Owner
 
-_NAME = re.compile(r"broker-(?P<lineage>[0-9a-f]{12})-(?P<key>[a-z0-9]{1,24})")
+_NAME = re.compile(r"broker-(?P<lineage>[0-9a-f]{12})-(?P<key>[0-9a-f]{24})")
+"""Exactly what we make: somebody's `broker-0123456789ab-shared` without our description is not ours."""
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://compute.googleapis.com/broker")
 _OURS = "broker"
 

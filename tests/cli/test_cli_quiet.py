@@ -22,7 +22,7 @@ def test_quiet_says_on_stderr_what_refused_everything(broker: Broker, demo: Path
 
 def test_quiet_says_what_a_budget_refused_of_more(broker: Broker, demo: Path) -> None:
     ran = broker("apply", "--yes", "-q", "--max-hourly", "20", "-c", demo)
-    assert ran.code == 0
+    assert ran.code == Exit.PARTLY_DONE
     assert "refused by max_usd_per_hour" in one_line(ran)
 
 

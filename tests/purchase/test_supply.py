@@ -1,6 +1,6 @@
 """What counts as supply, and for whom: nothing is bought beside it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -118,6 +118,20 @@ def test_supply_counts_only_within_its_window_less_the_drain_margin() -> None:
     waits = job(not_before=NOW + 30 * MINUTE)
     soon = held(state=ReservationState.SCHEDULED, usable_from=NOW + 20 * MINUTE)
     assert bought(decide(world(waits, offers=(offer(),), reservations=(soon,)), policy())) == []
+
+
+@pytest.mark.parametrize("was_to_begin", [None, NOW - HOUR, NOW])
+def test_what_is_scheduled_and_has_not_begun_serves_no_job_that_waits_now(was_to_begin: datetime | None) -> None:
+    """Delayed, or still being assessed: whatever its date says, nothing can start on it."""
+    delayed = held(owner=None, state=ReservationState.SCHEDULED, usable_from=was_to_begin)
+    assert bought(decide(world(job(), offers=(offer(),), reservations=(delayed,)), policy())) == [("us-east-1a", 1)]
+    later = job(not_before=NOW + 30 * MINUTE)
+    assert bought(decide(world(later, offers=(offer(),), reservations=(delayed,)), policy())) == []
+
+
+def test_what_is_on_an_outpost_serves_nobody_in_the_region() -> None:
+    outpost = held(owner=None, match=(("outpost", "arn:aws:outposts:us-east-1:1:outpost/op-1"),))
+    assert bought(decide(world(job(), offers=(offer(),), reservations=(outpost,)), policy())) == [("us-east-1a", 1)]
 
 
 def test_an_end_of_ours_that_can_be_moved_bounds_nothing() -> None:

@@ -66,10 +66,12 @@ def test_group_and_reservation_have_one_name_and_the_same_tags(azure: Azure, san
 
 
 def test_the_owner_is_known_by_the_name_when_the_tags_were_taken_off(azure: Azure, sandbox: Sandbox) -> None:
-    azure.reserve(reserve_request())
-    client(sandbox).capacity_reservations.begin_update(RESOURCE_GROUP, NAME, NAME, {"tags": {}}).result()
+    key = "ab" * 12
+    name = f"broker-{LINEAGE}-{key}"
+    azure.reserve(reserve_request(key))
+    client(sandbox).capacity_reservations.begin_update(RESOURCE_GROUP, name, name, {"tags": {}}).result()
 
-    assert azure.reservations(SCOPE)[0].owner == Owner(LINEAGE, "k1")
+    assert azure.reservations(SCOPE)[0].owner == Owner(LINEAGE, key)
 
 
 def test_a_region_without_zones_is_reserved_as_a_whole(azure: Azure) -> None:

@@ -11,6 +11,7 @@ from providers.base import Ambiguous, Conflict, Seen
 from providers.sandbox.faults import FaultKind
 from providers.sandbox.local import Sandbox
 from tests.providers.azure.conftest import (
+    LINEAGE,
     NAME,
     PUT,
     REGION,
@@ -141,14 +142,15 @@ def test_a_creation_that_failed_later_is_swept_up_once_it_was_listed(azure: Azur
 
 
 def test_groups_of_others_are_never_swept_up(azure: Azure, sandbox: Sandbox) -> None:
-    for name in ("theirs", "broker-ba9876543210-k1"):
+    others = {"theirs", "broker-ba9876543210-k1", f"broker-{LINEAGE}-shared"}
+    for name in others:
         client(sandbox).capacity_reservation_groups.create_or_update(RESOURCE_GROUP, name, {"location": REGION})
     azure.reserve(reserve_request())
 
     azure.release(release_request())
 
     names = {group.name for group in client(sandbox).capacity_reservation_groups.list_by_subscription()}
-    assert names == {"theirs", "broker-ba9876543210-k1"}
+    assert names == others
 
 
 def test_what_bears_another_lineage_is_not_given_back(azure: Azure, sandbox: Sandbox) -> None:

@@ -122,12 +122,13 @@ def test_another_clouds_id_is_not_found(id: str) -> None:
 
 
 def test_names_say_whose_it_is() -> None:
-    name = own_name(LINEAGE, "abc123")
+    name = own_name(LINEAGE, "abc123" * 4)
     owner = owner_of(name.upper(), {})
 
     assert owner is not None
-    assert (owner.lineage, owner.key) == (LINEAGE, "abc123")
+    assert (owner.lineage, owner.key) == (LINEAGE, "abc123" * 4)
     assert owner_of("broker-test", {}) is None
+    assert owner_of(own_name(LINEAGE, "shared"), {}) is None, "somebody else's, beside ours"
     assert owner_of("anything", {"broker:lineage": LINEAGE}) is None
 
 

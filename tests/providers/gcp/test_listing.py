@@ -98,7 +98,7 @@ def test_a_list_with_something_missing_is_not_a_shorter_one(gcp: Gcp, sandbox: S
 
 @pytest.mark.parametrize("field", ["zone", "status", "description", "creationTimestamp", "selfLink", "shareSettings"])
 def test_a_reservation_with_little_told_of_it_is_supply_and_ours(gcp: Gcp, sandbox: Sandbox, field: str) -> None:
-    bought = gcp.reserve(reserve_request())
+    bought = gcp.reserve(reserve_request("ab" * 12))
     sandbox.fault(FaultKind.MISSING_FIELD, AGGREGATED, field=field)
 
     (found,) = gcp.reservations(SCOPE)

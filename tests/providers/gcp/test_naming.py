@@ -21,7 +21,7 @@ def test_a_description_is_read_back_as_it_was_written(tags: tuple[tuple[str, str
     assert text.isprintable()
 
 
-@given(key=st.from_regex(r"[a-z0-9]{1,24}", fullmatch=True))
+@given(key=st.from_regex(r"[0-9a-f]{24}", fullmatch=True))
 def test_a_name_says_whose_it_is_and_is_allowed(key: str) -> None:
     name = name_of(reserve_request(key))
 
@@ -31,7 +31,13 @@ def test_a_name_says_whose_it_is_and_is_allowed(key: str) -> None:
 
 
 def test_what_is_not_ours_is_nobody_s() -> None:
-    for name in ("theirs", "broker-0123456789ab", "broker-0123456789AB-k1", "my-broker-0123456789ab-k1"):
+    for name in (
+        "theirs",
+        "broker-0123456789ab",
+        "broker-0123456789AB-k1",
+        "my-broker-0123456789ab-k1",
+        "broker-0123456789ab-shared",
+    ):
         assert owner_of(name, "a description = with signs") is None
     assert tags_in("lineage=1 key=2 team=x") == ()
 
