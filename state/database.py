@@ -76,7 +76,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
     """Every database error as one StateError that says what to do; also rows that hold what we never wrote."""
     try:
         yield
-    except _DAMAGE as error:
+    except UNREADABLE as error:
         raise _translated(path, sqlite3.DatabaseError(f"malformed: {error}")) from error
     except DBAPIError as error:
         raise _translated(path, error.orig or error) from error
@@ -84,7 +84,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
         raise _translated(path, error) from error
 
 
-_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, OverflowError, NoResultFound)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, OverflowError, NoResultFound)
 """What reading a row ends in that SQLite took for whole: it keeps no checksums."""
 
 _PERMISSIONS = "Check the directory's permissions, or give another --state"

@@ -44,6 +44,12 @@ def serial(connection: Connection) -> int:
     return int(found or 0)
 
 
+def bought_as(connection: Connection) -> str | None:
+    """The lineage that an intent of this ledger was sent under; None where it has none."""
+    body = connection.execute(select(INTENT.c.body).limit(1)).scalar()
+    return None if body is None else _INTENT.decode(body).request.lineage
+
+
 def intent_of(connection: Connection, key: str) -> Intent:
     body = connection.execute(select(INTENT.c.body).where(INTENT.c.key == key)).scalar()
     if body is None:
@@ -201,7 +207,7 @@ def entries(connection: Connection, where: Sequence[ColumnElement[bool]] = ()) -
         yield Entry(
             seq=row.seq,
             at=from_us(row.at),
-            kind=Kind(row.kind),
+            kind=msgspec.convert(row.kind, Kind),
             body=_BODY.decode(row.body),
             run_id=row.run_id,
             key=row.key,

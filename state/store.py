@@ -85,6 +85,7 @@ class Store:
 
     def _identify(self) -> None:
         version, self.lineage = self._ask(_identity)
+        self._refuse_strange_name(version)
         if version > VERSION:
             raise StateError(
                 f"{self.path} is of schema version {version}, newer than this broker knows ({VERSION})",
@@ -92,6 +93,15 @@ class Store:
             )
         if version < VERSION:
             self._migrate(version)
+
+    def _refuse_strange_name(self, version: int) -> None:
+        """Under a lineage in which a bit has flipped nothing that was bought would be ours, and all bought again."""
+        sent = None if version > VERSION else self._ask(reads.bought_as)
+        if sent not in (None, self.lineage):
+            raise StateError(
+                f"{self.path} is damaged: it says that it is {self.lineage}, and its ledger that it is {sent}",
+                next_step="Restore a backup, or make a new one with: broker state adopt",
+            )
 
     def _migrate(self, version: int) -> None:
         if self.read_only:

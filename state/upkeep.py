@@ -5,8 +5,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from sqlalchemy import select
+
 from broker.errors import StateError
-from state.database import a_file, in_plain_words
+from state.database import UNREADABLE, a_file, engine_for, in_plain_words
+from state.schema import META, VERSION
 from state.whole_file import holds_else
 
 _SQLITE = b"SQLite format 3\0"
@@ -73,7 +76,24 @@ def faults(path: Path) -> tuple[str, ...]:
         rows = connection.execute("PRAGMA integrity_check").fetchall()
         broken = [str(row[0]) for row in rows if row[0] != "ok"]
         orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
-    return (*broken, *(f"{row[0]}: row {row[1]} points to nothing in {row[2]}" for row in orphans))
+    found = (*broken, *(f"{row[0]}: row {row[1]} points to nothing in {row[2]}" for row in orphans))
+    return found or _contradictions(path)
+
+
+def _contradictions(path: Path) -> tuple[str, ...]:
+    """What a file that SQLite takes for whole says twice, and not alike."""
+    from state.agreement import disagreements
+
+    engine = engine_for(path, read_only=True)
+    try:
+        with engine.begin() as connection:
+            if connection.execute(select(META.c.schema_version)).scalar_one() > VERSION:
+                return ()
+            return disagreements(connection)
+    except UNREADABLE as error:
+        return (f"a row holds what was never written: {error}",)
+    finally:
+        engine.dispose()
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -381,10 +381,10 @@ def test_what_is_protected_is_not_given_back_and_the_exit_code_says_that_not_all
     held = re.findall(r"cr-[0-9a-f]+", broker("status", "-c", demo).out)[0]
     demo.write_text(f'protect = ["{held}", "cr-mistyped"]\n{demo.read_text()}')
     alone = broker("release", held, "--yes", "-c", demo)
-    assert alone.code == 5 and f"refused   by protect: {held}" in alone.out
+    assert alone.code == 5 and f"{held} is protected by the configuration" in alone.out
     assert broker("release", held, "--yes", "--force", "protect", "-c", demo).code == 1
     rest = broker("release", "--all-ours", "--yes", "-c", demo)
-    assert rest.code == 3 and f"refused   by protect: {held}" in rest.out
+    assert rest.code == 3 and f"{held} is protected by the configuration" in rest.out
     assert held in broker("status", "-c", demo).out
     checked = broker("check", "-c", demo).out
     assert "protect names cr-mistyped, which this state does not hold" in checked

@@ -10,6 +10,7 @@ from broker.model.money import from_micro
 from providers.sandbox.local import Sandbox
 from state.cost import Bounds, by_reservation, cost
 from state.store import Store
+from state.upkeep import faults
 from tests.crash.clouds import Cloud
 
 ROUNDING = Decimal("0.0001")
@@ -25,6 +26,7 @@ def held_in_truth(sandbox: Sandbox, cloud: Cloud) -> Counter[str]:
 
 
 def held_by_ledger(state: Path) -> Counter[str]:
+    assert faults(state) == ()
     with Store.open(state, read_only=True) as store:
         ours = [r for r in store.reservations() if r.owner and r.owner.lineage == store.lineage]
         return Counter({_name(r.id): r.count for r in ours if not r.state.gone and r.count})

@@ -11,6 +11,7 @@ from broker.model.plan import Plan, Release, Reserve, Resize
 from broker.model.request import ReleaseRequest
 from providers.sandbox.record import Effect, EffectKind
 from state.cost import Bounds, by_reservation, cost
+from state.upkeep import faults
 from tests.sim.site import MAX_NEW, MAX_NODES, MAX_RELEASED, MAX_USD_PER_HOUR, Ran, Site
 from tests.sim.world import Which, World, which
 
@@ -159,6 +160,7 @@ def check_ledger(world: World, *, jobs_run: bool = False) -> None:
         ours = [r for r in store.reservations() if r.owner and r.owner.lineage == store.lineage]
         held = Counter({_name(r.id): r.count for r in ours if not r.state.gone and r.count})
     truth = Counter({_name(h.id): h.billed for h in world.ours() if h.billed})
+    _ensure(not (wrong := faults(world.site.state)), "the ledger and its tables disagree:", wrong)
     _ensure(not unsettled, "still open:", unsettled)
     _ensure(held == truth, "the ledger is not the truth:", held, truth)
 

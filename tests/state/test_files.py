@@ -17,6 +17,7 @@ from state.database import in_plain_words
 from state.schema import VERSION
 from state.store import Store
 from state.upkeep import backup, faults
+from tests.apply.cloud import buy, plan
 from tests.state.worlds import HOUR, LINEAGE, MINUTE, T0, done, held, intent, view
 
 ROOT = Path(__file__).parents[2]
@@ -218,6 +219,44 @@ def test_faults_are_found(path: Path) -> None:
         store.rebuild()
         assert store.projections_agree()
     assert faults(path) == ()
+
+
+FLIPPED: dict[str, str] = {
+    "the price of a purchase": 'UPDATE intent SET body = replace(body, \'"sent":"2026\', \'"sent":"2036\')',
+    "the count of a reservation": "UPDATE reservation SET body = replace(body, '\"count\":', '\"count\":1')",
+    "whether it is gone": "UPDATE reservation SET gone = 1",
+    "the time of a step": "UPDATE count_step SET earliest = earliest + 8",
+    "whether it is settled": "UPDATE intent SET status = 'failed'",
+    "a plan that was not applied": "INSERT INTO applied_plan VALUES ('p', 1, 0)",
+    "an entry": "DROP TRIGGER entry_no_update; UPDATE entry SET body = replace(body, '\"count\":', '\"count\":1')",
+    "a kind": "DROP TRIGGER entry_no_update; UPDATE entry SET kind = 'intenu'",
+}
+
+
+@pytest.mark.parametrize("what", FLIPPED)
+def test_a_number_that_changed_by_itself_is_found_because_everything_is_there_twice(path: Path, what: str) -> None:
+    assert faults(path) == ()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(FLIPPED[what])
+    assert faults(path) != ()
+
+
+def test_what_the_ledger_makes_of_the_tables_is_what_rebuilding_makes_of_them(path: Path) -> None:
+    with Store.open(path) as store:
+        for minutes, count in ((1, 2), (9, 3), (20, 1)):
+            store.witness([view(held(count=count), at=T0 + minutes * MINUTE)], T0 + minutes * MINUTE)
+        store.record_applied(plan(buy("k9")), T0 + HOUR)
+        assert store.projections_agree()
+    assert faults(path) == ()
+
+
+def test_a_lineage_in_which_a_bit_flipped_is_not_taken_for_another_broker(path: Path) -> None:
+    """Nothing that was bought would be ours then, and all of it would be bought again."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET lineage = 'fedcba987654'")
+    with pytest.raises(StateError, match="is damaged: it says that it is fedcba987654") as error:
+        Store.open(path)
+    assert "state adopt" in one_line(error.value)
 
 
 def test_a_full_disk_under_the_copy_is_not_blamed_on_the_state(path: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_new_state_has_its_own_lineage_and_only_its_owner_reads_it(tmp_path: P
 
 def test_a_purchase_is_there_after_closing_at_every_step(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    with Store.create(path, now=T0) as store:
+    with Store.restore(path, now=T0, lineage=LINEAGE) as store:
         store.intend(intent())
     with Store.open(path) as store:
         assert [i.status for i in store.intents(open_only=True)] == [IntentStatus.PLANNED]
