@@ -46,11 +46,10 @@ def _sandbox(
     from broker.commands.local_clouds import serving
     from broker.view.setup import sandbox_json, sandbox_text
 
-    with serving(port=port, seed=seed, speed=speed, busy=busy, world=world) as clouds:
+    with serving(port=port, seed=seed, speed=speed, busy=busy, world=world) as clouds, suppress(KeyboardInterrupt):
         common.console.answer(sandbox_json(clouds) if common.json else sandbox_text(clouds))
         common.console.remark("Serving until interrupted (Ctrl-C).")
-        with suppress(KeyboardInterrupt):
-            clouds.wait()
+        clouds.wait()
     common.console.remark(f"Stopped. {f'Its clouds are kept in {world}.' if world else 'Its clouds are gone with it.'}")
 
 
