@@ -17,6 +17,7 @@ def test_same_seed_same_trace() -> None:
     assert one.ids == two.ids
     assert np.array_equal(one.duration_s, two.duration_s)
     assert len(one) != len(other)
+    assert one.notes == {}
 
 
 def test_marginals_are_near_the_published_ones() -> None:
