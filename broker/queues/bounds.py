@@ -1,4 +1,4 @@
-"""How long names may be: no scheduler writes longer ones, and whoever does fills our tables and screens."""
+"""How long names and limits may be: no scheduler writes longer ones, and whoever does fills our tables and screens."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,10 @@ LONGEST_TITLE = 512
 """Characters of a job's own name, which is only shown: a longer one is cut, and that is said."""
 LONGEST_CONSTRAINT = 4096
 """Characters of all labels and features that a job insists on, written one after the other."""
+LONGEST_LIMIT_S = 100 * 365 * 86_400
+"""Seconds: a job that may run for longer has no limit; and times beyond the year 9999 are none that can be reckoned."""
 CUT = f"names of jobs longer than {LONGEST_TITLE} characters are cut"
+ENDLESS = "time limits of more than 100 years count as none"
 
 
 def within(jobs: Iterable[Job], parsed: Parsed) -> list[Job]:
@@ -47,6 +50,8 @@ def _short(job: Job) -> bool:
         and (job.name is None or len(job.name) <= LONGEST_TITLE)
         and (job.uid is None or len(job.uid) <= LONGEST)
         and (job.constraint is None or len(job.constraint) <= LONGEST_CONSTRAINT)
+        and (job.time_limit_s is None or job.time_limit_s <= LONGEST_LIMIT_S)
+        and (job.time_min_s is None or job.time_min_s <= LONGEST_LIMIT_S)
         and not (job.depends_on and _longest(job.depends_on) > LONGEST)
         and not (job.node_names and _longest(job.node_names) > LONGEST)
     )
@@ -66,4 +71,12 @@ def _bounded(job: Job, parsed: Parsed) -> Job | None:
     except Unfit as unfit:
         parsed.quarantine(job.raw_ref[:LONGEST] or "a row", unfit)
         return None
-    return replace(job, name=title(job.name or "", parsed) or None)
+    limits = {what: _limit(getattr(job, what), parsed) for what in ("time_limit_s", "time_min_s")}
+    return replace(job, name=title(job.name or "", parsed) or None, **limits)
+
+
+def _limit(seconds: int | None, parsed: Parsed) -> int | None:
+    if seconds is None or seconds <= LONGEST_LIMIT_S:
+        return seconds
+    parsed.note(ENDLESS)
+    return None

@@ -14,6 +14,8 @@ from broker.view.text import Paint, number, plain, span, table, when
 
 _WIDEST = 60
 _WIDEST_NAME = 24
+_LONGEST_S = 10**13
+"""Of a limit that can be shown: a queue may hold any number."""
 _COUNTS = frozenset({2, 3, 4, 5})
 
 
@@ -73,7 +75,7 @@ def _each(jobs: list[Job]) -> str:
 
 def _job(job: Job) -> list[str]:
     whose = [job.tenant, job.user or "-", (job.name or "-")[:_WIDEST_NAME], job.queue or "-"]
-    limit = span(timedelta(seconds=job.time_limit_s)) if job.time_limit_s else "-"
+    limit = span(timedelta(seconds=min(job.time_limit_s, _LONGEST_S))) if job.time_limit_s else "-"
     wants = [str(job.gpus), job.gpu_model or "-", str(job.nodes or "-"), limit]
     return [job.id, *whose, job.state.value, *wants, when(job.submit)]
 

@@ -68,3 +68,12 @@ def test_what_tells_jobs_apart_is_set_aside_and_what_is_shown_is_cut() -> None:
     assert found.quarantined == 5
     assert said(found)
     assert any(bounds.CUT in line for line in found.problems)
+
+
+@pytest.mark.parametrize("written", ["999999999999999999", "3153600001"])
+def test_a_limit_of_centuries_is_none(written: str) -> None:
+    """Added to any date it would be beyond the last one that there is."""
+    table = f"id,submit,gpus,time_limit_s,time_min_s\n7,2026-03-04T08:00:00Z,8,{written},{written}\n"
+    found = checked("csv", table.encode())
+    assert [(job.time_limit_s, job.time_min_s) for job in found.jobs] == [(None, None)]
+    assert any("more than 100 years count as none" in line for line in found.problems)

@@ -75,7 +75,7 @@ def test_no_limit_is_none_and_never_zero(word: str) -> None:
     ("written", "seconds"),
     [
         ("12h", 43_200), ("1d 12h", 129_600), ("90min", 5_400), ("12:00:00", 43_200), ("1-12:00:00", 129_600),
-        ("2-0", 172_800), ("UNLIMITED", None), ("", None), ("0:00:00", None),
+        ("2-0", 172_800), ("999999999d", 999_999_999 * 86_400), ("UNLIMITED", None), ("", None), ("0:00:00", None),
     ],
 )  # fmt: skip
 def test_a_limit_as_people_write_it(written: str, seconds: int | None) -> None:
