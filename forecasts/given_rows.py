@@ -49,7 +49,7 @@ def _text(path: Path) -> Iterator[Row]:
 def _object(path: Path, line: int, text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{path}:{line}: {error}", next_step=NEXT_STEP) from None
 
 

@@ -84,7 +84,7 @@ def in_plain_words(path: Path) -> Iterator[None]:
         raise _translated(path, error) from error
 
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, OverflowError, NoResultFound)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, OverflowError, RecursionError, NoResultFound)
 """What reading a row ends in that SQLite took for whole: it keeps no checksums."""
 
 _PERMISSIONS = "Check the directory's permissions, or give another --state"

@@ -99,7 +99,7 @@ def lock_path(state: Path) -> Path:
 
 def holder(path: Path) -> Holder | None:
     """Who the lock file names; None if nobody, or if it cannot be read."""
-    with suppress(OSError, msgspec.MsgspecError):
+    with suppress(OSError, msgspec.MsgspecError, RecursionError):
         text = regular.content(path)
         return msgspec.json.decode(text, type=Holder) if text else None
     return None
@@ -145,7 +145,7 @@ def _unusable(path: Path, error: OSError) -> StateError:
 def _read(descriptor: int) -> Holder | None:
     os.lseek(descriptor, 0, os.SEEK_SET)
     text = os.read(descriptor, 4096)
-    with suppress(msgspec.MsgspecError):
+    with suppress(msgspec.MsgspecError, RecursionError):
         return msgspec.json.decode(text, type=Holder) if text else None
     return None
 

@@ -98,7 +98,7 @@ def _saved_clock(world: Path) -> Clock:
     clock, data = WorldClock(), read(world)
     try:
         clock.state = msgspec.json.decode(msgspec.json.decode(data, type=_Clocked).clock, type=ClockState)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise not_a_world(world, str(error)) from None
     return clock
 

@@ -65,7 +65,7 @@ def _where_else(path: Path) -> str:
 def _document(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not TOML: {error}", next_step="Correct the line") from None
 
 

@@ -131,7 +131,7 @@ def loads(text: bytes) -> Memory:
         if saved.format_version != FORMAT:
             raise StateError(f"the schedule's state has format {saved.format_version}", next_step="Use a newer broker")
         pools = {name: _pool(pool) for name, pool in saved.pools.items()}
-    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+    except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
         raise StateError(f"the schedule's state is damaged: {error}", next_step=_AGAIN) from None
     return Memory(since=saved.since, at=saved.at, pools=pools, promised=saved.promised)
 

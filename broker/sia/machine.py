@@ -258,7 +258,7 @@ class Machine:
                     f"allocator state of format {document['format_version']}", next_step="Use a newer broker"
                 )
             return cls._restore(document)
-        except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
             raise StateError(f"damaged allocator state: {error}", next_step="Start from the queue again") from error
 
     @classmethod

@@ -136,7 +136,7 @@ class World:
         data = read(path)
         try:
             self.restore(data)
-        except (msgspec.MsgspecError, ValueError, TypeError, KeyError) as error:
+        except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise not_a_world(path, str(error)) from error
 
 

@@ -156,6 +156,22 @@ def test_a_pipe_in_the_place_of_a_file_keeps_no_run_waiting(
     plainly(ran, "run")
 
 
+NESTED = {
+    "broker.toml": "x = " + "[" * 5_000,
+    "world.json": '{"format":1,"x":' + "[" * 100_000,
+    "state.db.lock": '{"x":' + "[" * 100_000,
+    "state.db.queues": '[{"x":' + "[" * 100_000,
+    "state.schedule.json": '{"x":' + "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_is_nested_without_end_is_damage_and_no_mistake_of_ours(broker: Broker, demo: Path, name: str) -> None:
+    (demo.parent / name).write_text(NESTED[name])
+    for command in ("run", "schedule", "state unlock", "status"):
+        plainly(broker(*command.split(), "-c", demo), command)
+
+
 @pytest.mark.parametrize(
     "command", ["apply pipe --yes", "report --plan pipe", "plan --out pipe", "state backup pipe", "jobs pipe",
                 "status --state pipe", "state adopt --state pipe", "history import pipe", "backtest pipe",
