@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from broker.clock import WallClock
 from broker.commands import queue_reading
 from broker.commands.history import as_view
+from broker.commands.workplace import clock_of
 from broker.config import Config, load
 from broker.config.values import nearest
+from broker.counted import number
 from broker.errors import InputError, UsageError
 from broker.extras import FORECASTS, require
 from broker.model.job import Job
 from broker.model.policy import Policy, Pool
 from broker.model.snapshot import SourceView, Trust
 from broker.purchase.pools import pool_of
+from broker.queues.read import FUTURE
 from broker.schedule.supposing import suppose
 from state.history.store import beside
 
@@ -91,7 +95,7 @@ def forecast(path: Path, wish: Wish, *, flags: Mapping[str, str]) -> Forecast:
     require("forecasts need", FORECASTS, "sia")
     config = load(path, flags=flags, env=os.environ) if path.exists() or not wish.files else None
     policy = suppose(config.policy if config else Policy(), (), {}, None)
-    views = _views(path, config, wish, flags)
+    views = tuple(_until(view, _latest_now(config)) for view in _views(path, config, wish, flags))
     given, problems = _given(config, policy)
     with _memory(config, wish) as (memory, lost):
         told = [_forecast(pool, policy, views, given, config, wish, memory) for pool in _pools(policy, wish.pools)]
@@ -127,6 +131,21 @@ def _views(path: Path, config: Config | None, wish: Wish, flags: Mapping[str, st
         why = "; ".join(line for view in unread for line in view.problems) or "no queue and no history"
         raise InputError(f"the past is not known: {why}", next_step="Give --history FILE, or see: broker jobs")
     return views
+
+
+def _latest_now(config: Config | None) -> datetime:
+    """A sandbox's clock may be behind the machine's, and a history be of either time."""
+    wall = WallClock().now()
+    return max(clock_of(config).now(), wall) if config else wall
+
+
+def _until(view: SourceView, now: datetime) -> SourceView:
+    """Without jobs from the future: one would be taken for the present, and all between for quiet."""
+    jobs = tuple(job for job in view.jobs if max(job.submit, job.start or job.submit) <= now + FUTURE)
+    if len(jobs) == len(view.jobs):
+        return view
+    left_out = f"{view.source}: {number(len(view.jobs) - len(jobs), 'job')} from the future left out"
+    return msgspec.structs.replace(view, jobs=jobs, problems=(*view.problems, left_out))
 
 
 def _pools(policy: Policy, names: Sequence[str]) -> list[Pool]:

@@ -97,6 +97,14 @@ def test_accuracy_that_cannot_be_told_is_said(broker: Broker, tmp_path: Path) ->
     assert "its accuracy cannot be told from" not in broker("forecast", "--history", past).out
 
 
+def test_a_job_from_the_future_does_not_move_the_present(broker: Broker, tmp_path: Path) -> None:
+    past = tmp_path / "odd.csv"
+    rows = "7,2026-03-04T08:00Z,8,2026-03-04T08:00Z,2026-03-05T08:00Z,done\n8,9999-12-31T23:00Z,8,,,pending\n"
+    past.write_text(f"id,submit,gpus,start,end,state\n{rows}")
+    ran = broker("forecast", "--history", past)
+    assert (ran.code, "1 job from the future left out" in ran.out, "at 2026-03-05 08:00" in ran.out) == (0, True, True)
+
+
 CONFIG = """
 forecast = "mine.csv"
 [[pool]]
