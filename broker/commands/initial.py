@@ -61,6 +61,7 @@ def init(folder: Path, *, sandbox: bool, state: str | None) -> Made:
 
 def _state_only(config: Path, state: str | None, now: datetime) -> Made:
     """For a configuration whose state is missing: one that was copied here, or whose state was never worth keeping."""
+    from state.mark import marked
     from state.store import Store
 
     found = load(config, flags={"state": state} if state else {}, env=os.environ)
@@ -68,6 +69,11 @@ def _state_only(config: Path, state: str | None, now: datetime) -> Made:
         raise UsageError(
             f"{config} exists already, and so does its state",
             next_step="Use them, or give another folder: broker init DIR",
+        )
+    if marked(found.state):
+        raise UsageError(
+            f"{found.state} is missing, and had bought something: a new one would not know of it",
+            next_step=f"broker state adopt -c {config}",
         )
     with Store.create(found.state, now=now) as store:
         return Made(

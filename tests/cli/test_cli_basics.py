@@ -113,6 +113,18 @@ def test_init_makes_a_state_where_only_that_is_missing(broker: Broker, demo: Pat
     assert broker("plan", "-c", demo).code == 0
 
 
+def test_init_makes_no_second_state_beside_what_one_bought(broker: Broker, demo: Path) -> None:
+    """A new lineage would take its own for somebody else's, and never give them back."""
+    assert broker("apply", "--yes", "-c", demo).code == 0
+    for beside in ("state.db", "state.db-wal", "state.db-shm"):
+        (demo.parent / beside).unlink(missing_ok=True)
+    ran = broker("init", "demo")
+    assert ran.code == 1 and "had bought something" in ran.err
+    assert not (demo.parent / "state.db").exists()
+    assert broker("state", "adopt", "-c", demo).code == 0
+    assert "2 reservations held" in broker("status", "-c", demo).out
+
+
 def test_init_for_real_clouds_watches_only(broker: Broker, tmp_path: Path) -> None:
     assert broker("init").code == 0
     assert 'mode = "observe"' in (tmp_path / "broker.toml").read_text()

@@ -162,8 +162,13 @@ class History:
         return "done"
 
     def _state_lost(self, draw: Random) -> str:
+        """Where the broker refuses to adopt by a wrong clock, a person sets it and adopts again."""
         self.site.lose()
         self.restored = True
+        said = self._checked(self.site.adopt)
+        if self.site.state.exists():
+            return said
+        self.world.clock_is_set(draw)
         return self._checked(self.site.adopt)
 
     # -- the end
