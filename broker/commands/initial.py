@@ -73,7 +73,7 @@ def _state_only(config: Path, state: str | None, now: datetime) -> Made:
     if marked(found.state):
         raise UsageError(
             f"{found.state} is missing, and had bought something: a new one would not know of it",
-            next_step=f"broker state adopt -c {config}",
+            next_step=f"Find again what it bought: broker state adopt -c {config}",
         )
     with Store.create(found.state, now=now) as store:
         return Made(
