@@ -67,7 +67,7 @@ def _changed(name: str, setting: Setting, knobs: Knobs) -> tuple[Setting, Knobs]
         share = _LENT_TO if name == _LENT_TO_FIRMLY else 0.0
         return replace(_with(setting, firm_share=share), unstoppable=0.2), knobs
     if name == "no hold-back":
-        return replace(setting, hold_share=0.0), replace(knobs, learned_hold=False)
+        return setting, replace(knobs, hold_share=0.0)
     if name == "no preemption limit":
         return _with(setting, most_preemptions=10**6), knobs
     if name == "loans in order of submit":

@@ -1,4 +1,4 @@
-"""What is told to the allocator each hour of a replay: the hold-back learned from its own misses."""
+"""What is told to the allocator each hour of a replay: the hold-back, learned from its own misses or a fixed share."""
 
 from typing import Any, Protocol
 
@@ -14,6 +14,16 @@ class Expects(Protocol):
     def see(self, wanted: float, known: list[float], hour: int) -> None: ...
 
     def expected(self) -> float | None: ...
+
+
+class FixedHold:
+    """Always the same share of what is held is not lent."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+
+    def __call__(self, state: Any, hour: Hour) -> None:
+        state.pool[0]["hold"] = round(self._share * hour.capacity)
 
 
 class LearnedHold:

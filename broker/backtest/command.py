@@ -53,6 +53,7 @@ class Options:
     unstoppable: float = 0.0
     node_gpus: int = 0
     firm_share: float = 0.0
+    every_h: int = 1
     fixed_capacity: bool = False
     ablations: bool = False
     seeds: int = 1
@@ -106,6 +107,7 @@ def backtest(options: Options, tell: Callable[[str], None] = lambda _: None) -> 
         speed_power=options.speed_power,
         unstoppable=options.unstoppable,
         node_gpus=options.node_gpus,
+        every_h=options.every_h,
     )
     wait = trace.wait_s[np.isfinite(trace.wait_s)]
     static_wait = case.static_end - trace.duration_s - trace.submit_s
@@ -203,9 +205,8 @@ def _beside(case: Case, setting: Setting, sia: Policy) -> dict[str, Task]:
 
 
 def _sia(case: Case, setting: Setting, options: Options) -> Policy:
-    knobs = options.knobs
     if options.fixed_capacity:
-        return policies.of(case, run_fixed(case, setting, forecast=knobs.forecast, durations=knobs.durations))
+        return policies.of(case, run_fixed(case, setting, options.knobs))
     return policies.sia_moving(case, setting, options.knobs)
 
 

@@ -50,6 +50,7 @@ class Setting:
     speed_power: float = 0.8
     unstoppable: float = 0.0
     node_gpus: int = 0
+    every_h: int = 1  # hours between two decisions on capacity; what is learned is learned each hour
     seed: int = 0
 
     def whole(self, gpus: int) -> int:
@@ -141,10 +142,12 @@ class _Play:
 
     def _drain(self, at: float) -> None:
         """After the last submit decisions go on, so that what remains is served as before."""
+        between_s = self.setting.every_h * HOUR_S
+        at = float(np.ceil(at / between_s) * between_s)
         following = self.until(at)
         while following < NEVER and self.rule is not None:
-            self._decide(float(at))
-            at = max(at + HOUR_S, np.floor(following / HOUR_S) * HOUR_S)
+            self._decide(at)
+            at = float(max(at + between_s, np.floor(following / between_s) * between_s))
             following = self.until(at)
         self.until(NEVER)
 
@@ -167,7 +170,9 @@ class _Play:
         if self.advise is not None:
             self.advise(self.state, hour)
         if self.rule is not None:
-            self._order(at, self.setting.whole(self.rule.goal(hour)), hour.capacity)
+            goal = self.rule.goal(hour)
+            if round(at / HOUR_S) % self.setting.every_h == 0:
+                self._order(at, self.setting.whole(goal), hour.capacity)
 
     def _order(self, at: float, goal: int, holds: int) -> None:
         if self.advise is None:

@@ -188,6 +188,6 @@ def sia_oracle_durations(case: Case, setting: Setting, knobs: Knobs) -> Policy:
 
 def sia_oracle(case: Case, setting: Setting, knobs: Knobs) -> Policy:
     """Durations and arrivals are known: an hour's capacity covers what is to come until the next order can arrive."""
-    rule = known_demand(case, hours=int(np.ceil((HOUR_S + setting.lead_s) / HOUR_S)))
+    rule = known_demand(case, hours=int(np.ceil(setting.every_h + setting.lead_s / HOUR_S)))
     advise, known = learned(case, setting.rules, knobs.alpha), case.trace.duration_s
     return of(case, replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, known, known))

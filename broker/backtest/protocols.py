@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from broker.backtest.advice import Expects, LearnedHold
+from broker.backtest.advice import Expects, FixedHold, LearnedHold
 from broker.backtest.covering import Covering, Error, Given, Rises
 from broker.backtest.entitlements import from_concurrency, from_offered_load
 from broker.backtest.fifo import static_starts
@@ -35,7 +35,7 @@ class Knobs:
     days: float = 7.0
     share: float = 0.9
     alpha: float = 0.003
-    learned_hold: bool = True
+    hold_share: float | None = None  # of what is held, never lent; None: learned
     term_s: float = 0.0  # what is bought is kept so long
     forecast: str = "rolling"
     durations: str = "none"  # what ranks loans and tells quick jobs: none, learned, known, submit
@@ -45,6 +45,10 @@ class Knobs:
 
 LEARNED = Knobs(forecast="learned", quantile=0.85, hours=2, share=1.0, claims_quantile=0.995)
 """Defaults for learned forecasts, which need to look no further than until the next order can arrive."""
+
+
+FIXED = Knobs(alpha=0.001)
+"""Defaults where all that is promised is held: fewer starts may wait for a reclaim."""
 
 
 def knobs_of(forecast: str, durations: str = "none", **given: float | None) -> Knobs:
@@ -133,10 +137,7 @@ def window(trace: Trace, first_day: int = 60, last_day: int = 74) -> Case:
 def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     """SIA with capacity decided once an hour."""
     typical, quick = _durations(case, knobs, setting.seed)
-    starts = _starts(setting.rules, knobs.alpha, setting.seed) if knobs.forecast == "learned" else None
-    advise: Advise | None = learned(case, setting.rules, knobs.alpha, starts) if knobs.learned_hold else None
-    if knobs.durations == "learned":
-        advise = _learned_durations(case, advise, setting.seed)
+    advise = _advise(case, setting, knobs)
     rule: CapacityRule
     if knobs.forecast == "learned":
         advise = rule = _foresight(case, knobs, advise, setting.seed)
@@ -145,6 +146,17 @@ def run_moving(case: Case, setting: Setting, knobs: Knobs) -> Outcome:
     if knobs.term_s > 0:
         rule = MinimumTerm(rule=rule, term_s=knobs.term_s)
     return replay_sia(case.trace, case.entitlements, case.total, setting, rule, advise, typical, quick)
+
+
+def _advise(case: Case, setting: Setting, knobs: Knobs) -> Advise:
+    """What sets the hold-back and, where they are learned, the durations."""
+    advise: Advise
+    if knobs.hold_share is None:
+        starts = _starts(setting.rules, knobs.alpha, setting.seed) if knobs.forecast == "learned" else None
+        advise = learned(case, setting.rules, knobs.alpha, starts)
+    else:
+        advise = FixedHold(knobs.hold_share)
+    return _learned_durations(case, advise, setting.seed) if knobs.durations == "learned" else advise
 
 
 def _foresight(case: Case, knobs: Knobs, hold: Advise | None, seed: int) -> "Foresight":
@@ -188,15 +200,9 @@ def _durations(case: Case, knobs: Knobs, seed: int) -> tuple[Floats | None, Floa
     return (case.trace.submit_s if knobs.durations == "submit" else None), None
 
 
-def run_fixed(
-    case: Case, setting: Setting, alpha: float = 0.001, *, forecast: str = "rolling", durations: str = "none"
-) -> Outcome:
-    """SIA with all that is promised held."""
-    starts = _starts(setting.rules, alpha, setting.seed) if forecast == "learned" else None
-    advise: Advise = learned(case, setting.rules, alpha, starts)
-    if durations == "learned":
-        advise = _learned_durations(case, advise, setting.seed)
-    return replay_sia(case.trace, case.entitlements, case.total, setting, None, advise)
+def run_fixed(case: Case, setting: Setting, knobs: Knobs = FIXED) -> Outcome:
+    """SIA with all that is promised held; of the knobs, those of the hold-back and the durations count."""
+    return replay_sia(case.trace, case.entitlements, case.total, setting, None, _advise(case, setting, knobs))
 
 
 def run_adaptive_naive(case: Case, setting: Setting, knobs: Knobs) -> Outcome:

@@ -53,6 +53,9 @@ class Conditions:
     lead_s: Annotated[
         float, typer.Option("--lead", min=0.0, max=_LONGEST_S, help="Seconds until bought capacity arrives.")
     ] = 600.0
+    every_h: Annotated[
+        int, typer.Option("--every", min=1, max=8784, help="Hours between two decisions on how much to hold.")
+    ] = 1
     failure: Annotated[
         float, typer.Option("--failure", min=0.0, max=1.0, help="Probability that a purchase brings nothing.")
     ] = 0.0
@@ -132,16 +135,33 @@ class Holding:
         ),
     ] = None
     alpha: Annotated[
-        float,
-        typer.Option("--misses", min=0.0, max=1.0, help="Share of sensitive starts that may wait for a reclaim."),
-    ] = 0.003
+        float | None,
+        typer.Option(
+            "--misses",
+            min=0.0,
+            max=1.0,
+            help="Share of sensitive starts that may wait for a reclaim: 0.003; --fixed: 0.001.",
+        ),
+    ] = None
+    hold_share: Annotated[
+        float | None,
+        typer.Option(
+            "--hold-back", min=0.0, max=1.0, help="Share of what is held that is never lent; default: learned."
+        ),
+    ] = None
 
-    def knobs(self) -> "Knobs":
+    def knobs(self, *, fixed: bool) -> "Knobs":
         from broker.backtest.insurance import quantile_to_hold
-        from broker.backtest.protocols import knobs_of
+        from broker.backtest.protocols import FIXED, knobs_of
         from broker.errors import UsageError
 
         given = {name: value for name, value in vars(self).items() if name != "insurance"}
+        if self.hold_share is not None and self.alpha is not None:
+            raise UsageError(
+                "--misses is what a learned hold-back aims at", next_step="Give one of --hold-back and --misses"
+            )
+        if fixed and self.alpha is None:
+            given["alpha"] = FIXED.alpha
         if self.insurance and self.quantile is not None:
             raise UsageError("--insurance sets the quantile", next_step="Give one of --insurance and --quantile")
         if self.insurance:
@@ -200,7 +220,7 @@ def _backtest(
         may_be_saved(html)
     if source.trace is not None and source.synthetic is not None:
         raise UsageError("--synthetic makes up a trace", next_step="Give one of --synthetic and TRACE")
-    knobs = holding.knobs()
+    knobs = holding.knobs(fixed=runs.fixed_capacity)
     options = backtest.Options(
         trace=source.trace,
         format=source.format,

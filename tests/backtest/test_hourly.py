@@ -1,13 +1,16 @@
 """Capacity decided once an hour: what arrives when, what it costs, and that nothing looks ahead."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
 
+from broker.backtest.advice import FixedHold
 from broker.backtest.covering import Covering, Given, Rises
 from broker.backtest.fifo import pooled_starts, static_starts
 from broker.backtest.hourly import Hour, Setting, replay_naive, replay_sia
+from broker.backtest.protocols import whole_trace
 from broker.backtest.trace import Trace
 from broker.sia.state import Rules
 from tests.backtest.conftest import random_trace
@@ -96,3 +99,39 @@ def test_given_repeats_what_was_held() -> None:
     again = Given(first.curve)
     goals = [again.goal(Hour(at, 0, 0, 0, 0, 0)) for at, _ in first.curve[:-1]]
     assert goals == [round(mean) for mean in np.diff([held for _, held in first.curve]) / 3600]
+
+
+def test_capacity_is_decided_every_so_many_hours_and_learned_each_hour() -> None:
+    trace = slow_trace(2, jobs=40)
+    rule = Steps(list(range(100, 1, -1)))
+    outcome = replay_naive(trace, 100, Setting(every_h=6), rule)
+    hours = [round(hour.at / 3600) for hour in rule.seen]
+    during = [hour for hour in hours if hour * 3600 <= trace.submit_s[-1]]
+    assert during == list(range(during[0], during[-1] + 1)), "it learns each hour"
+    held = {hour: seen.capacity for hour, seen in zip(hours, rule.seen, strict=True)}
+    changed = [hour for hour in during[1:] if held[hour] != held[hour - 1]]
+    assert changed and all(hour % 6 == 1 for hour in changed), "the hour after a decision sees what was decided"
+    assert np.isfinite(outcome.end).all()
+
+
+@pytest.mark.parametrize("every_h", [1, 5, 24, 1000])
+def test_rare_decisions_still_end_every_job(every_h: int) -> None:
+    trace = slow_trace(5)
+    outcome = replay_sia(trace, SHARES, int(SHARES.sum()), Setting(every_h=every_h), covering())
+    fits = trace.gpus <= SHARES[trace.tenant]
+    assert np.isfinite(outcome.end[fits]).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_a_fixed_share_is_held_back(share: float) -> None:
+    trace = slow_trace(6)
+    case = whole_trace(trace)
+    seen: list[tuple[int, int]] = []
+
+    class Watched(FixedHold):
+        def __call__(self, state: Any, hour: Hour) -> None:
+            super().__call__(state, hour)
+            seen.append((int(state.pool[0]["hold"]), hour.capacity))
+
+    replay_sia(trace, case.entitlements, case.total, Setting(), None, Watched(share))
+    assert seen and all(hold == round(share * held) for hold, held in seen)

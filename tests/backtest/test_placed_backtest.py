@@ -13,7 +13,7 @@ from broker.backtest.hourly import Setting, replay_naive, replay_sia
 from broker.backtest.page import as_html, as_text
 from broker.backtest.placed import in_cells, placed_pooled_starts, placed_static_starts
 from broker.backtest.playing import placed_naive, placed_ranked_ends
-from broker.backtest.protocols import Case, Knobs, case_of, covering, knobs_of, on_nodes, run_fixed, run_moving
+from broker.backtest.protocols import FIXED, Case, Knobs, case_of, covering, knobs_of, on_nodes, run_fixed, run_moving
 from broker.backtest.replay import Course
 from broker.errors import InputError, UsageError
 from broker.model.job import Job, JobState
@@ -105,7 +105,7 @@ def test_learned_forecasts_read_the_plain_replay(case: Case) -> None:
     one, again = (run_moving(case, setting, knobs) for _ in range(2))
     assert np.array_equal(one.end, again.end)
     assert np.isfinite(one.end).all()
-    assert run_fixed(case, setting, durations="learned").short_s == 0.0
+    assert run_fixed(case, setting, replace(FIXED, durations="learned")).short_s == 0.0
 
 
 def test_policies_of_the_command() -> None:
