@@ -12,7 +12,7 @@ from broker.history.job_facts import fact
 from broker.history.sacct_rows import Batch
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
-from broker.queues.parsed import Context, Parsed, Unreadable
+from broker.queues.parsed import Context, Parsed, TooLarge, Unreadable
 from broker.queues.registry import Detected
 from state.encode import to_us
 from state.history.facts import LIVE
@@ -65,6 +65,8 @@ def import_file(path: Path, options: Options, history: History, now: datetime) -
     """Never raises for anything that is wrong with the file. Raises StateError."""
     try:
         return _imported(path, options, history, now)
+    except TooLarge as why:
+        return Imported(file=str(path), failed=True, problems=(_shown(f"{path} {why}; import it in parts"),))
     except Unreadable as why:
         return Imported(file=str(path), failed=True, problems=(_shown(f"{path} {why}"),))
 

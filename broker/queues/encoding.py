@@ -6,7 +6,7 @@ import io
 import zlib
 
 from broker.queues import parquet_jobs
-from broker.queues.parsed import Unreadable
+from broker.queues.parsed import TooLarge, Unreadable
 
 _GZIP = b"\x1f\x8b"
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -36,5 +36,5 @@ def _unpacked(raw: bytes, max_bytes: int) -> bytes:
     except (EOFError, OSError, zlib.error) as error:
         raise Unreadable(f"is broken gzip ({error}): cut off, or still being written") from None
     if len(plain) > max_bytes:
-        raise Unreadable(f"is larger than {max_bytes} bytes unpacked; raise max_size")
+        raise TooLarge(max_bytes)
     return plain

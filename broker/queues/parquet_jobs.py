@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from broker.queues import jsonl_jobs
-from broker.queues.parsed import Context, Parsed, Unreadable
+from broker.queues.parsed import Context, Parsed, TooLarge, Unreadable
 
 MAGIC = b"PAR1"
 _ANNOUNCED = '{"meta":{"parquet":true,'
@@ -52,7 +52,7 @@ def lines(raw: bytes, max_bytes: int) -> str:
 def _refuse_size(metadata: Any, max_bytes: int) -> None:
     unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
     if unpacked > max_bytes:
-        raise Unreadable(f"is larger than {max_bytes} bytes unpacked; raise max_size")
+        raise TooLarge(max_bytes)
 
 
 def _rows(file: Any, pyarrow: Any) -> Iterator[str]:

@@ -24,6 +24,13 @@ class Unreadable(Exception):
     """The input is not a queue that can be believed: nothing in it is used. One line, with what to do next."""
 
 
+class TooLarge(Unreadable):
+    """What to do about it is for the caller to say: some can be told to take more."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"is larger than {max_bytes:,} bytes unpacked")
+
+
 class Unfit(Exception):
     """One row cannot be used. `reason` is the same for all rows with that fault; `value` is this row's."""
 

@@ -15,7 +15,7 @@ from broker.model.snapshot import SourceView, Trust
 from broker.queues import encoding, fetch, live, registry, slurmrestd
 from broker.queues.fetch import Fetched
 from broker.queues.gpu_names import renamed, unknown_among
-from broker.queues.parsed import Context, Parsed, Unreadable
+from broker.queues.parsed import Context, Parsed, TooLarge, Unreadable
 from broker.queues.registry import Detected, detect
 from broker.side_by_side import side_by_side
 
@@ -126,6 +126,8 @@ def _opened(source: QueueSource, fetched: Fetched, ref: str) -> Part:
         parsed = registry.read(name, text, context)
         parsed.read_as = f"{name}: {why}"
         return Part(name, text, context, parsed)
+    except TooLarge as why:
+        raise Unreadable(f"{ref} {why}; raise max_size") from None
     except Unreadable as why:
         raise Unreadable(f"{ref} {why}") from None
 

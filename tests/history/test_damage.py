@@ -201,3 +201,13 @@ def test_ids_of_a_second_cluster_are_other_jobs(history: History, name: str) -> 
     for each in ("one", "two"):
         assert len([job for job in found if job.cluster == each]) in (0, len(found) / 2)
     assert len({(job.cluster, job.id, job.attempt, job.submit) for job in found}) == len(found)
+
+
+def test_what_is_too_large_unpacked_is_not_told_of_a_setting_that_it_does_not_have(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_BYTES", 1000)
+    file = tmp_path / "squeue.json.gz"
+    file.write_bytes(gzip.compress(json.dumps({"jobs": [], "padding": " " * 5000}).encode()))
+    found = import_file(file, OPTIONS, history, NOW)
+    assert found.failed and found.problems == (f"{file} is larger than 1,000 bytes unpacked; import it in parts",)
