@@ -1,5 +1,6 @@
 """What a reader of the plan should know beside its actions."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
@@ -34,6 +35,7 @@ def notes(
         *_far_limits(snapshot),
         *_unusable(lots, policy),
         *_missing(lots),
+        *_of_other_brokers(snapshot),
         *_taken(snapshot, policy, lots, tuple(needs)),
         *_outside(lots, policy, outside),
     )
@@ -103,6 +105,19 @@ def _missing(lots: tuple[Lot, ...]) -> Iterable[str]:
     for lot in lots:
         if lot.missing:
             yield f"{lot.id} ({lot.place}) lacks {lot.missing} of {lot.count} instances, as the cloud itself says"
+
+
+def _of_other_brokers(snapshot: Snapshot) -> Iterable[str]:
+    """Another team's, or those of a state that was lost: then nothing would ever release them."""
+    listed = (reservation for view in snapshot.scopes for reservation in view.reservations)
+    owners = Counter(one.owner.lineage for one in listed if one.owner is not None and one.state.supplies)
+    for lineage, count in sorted(owners.items()):
+        if lineage != snapshot.lineage:
+            yield (
+                f"{number(count, 'reservation')} of another broker (state {lineage}): jobs may run there, only that "
+                f"one changes or releases them; if its state is lost, broker state adopt --lineage {lineage} finds it "
+                "again, in a folder of its own"
+            )
 
 
 def _taken(snapshot: Snapshot, policy: Policy, lots: tuple[Lot, ...], needs: tuple[Need, ...]) -> Iterable[str]:

@@ -83,3 +83,13 @@ def test_use_by_what_is_no_job_of_the_queue_is_named_while_jobs_count_on_it() ->
     assert any("at least 1 instances of ours are used by what is no job" in note for note in strange.notes)
     assert decide(world(job("q"), runs, offers=(offer(),), reservations=held_two), policy()).notes == ()
     assert decide(world(offers=(offer(),), reservations=held_two), policy()).notes == ()
+
+
+def test_what_another_broker_bought_is_said_once_for_each() -> None:
+    """It may be another team's, or ours from before its state was lost, which nothing would ever release."""
+    theirs = [held(f"cr-{n}", owner=Owner("a00000000000", f"k{n}")) for n in (1, 2)]
+    people = held("cr-3", owner=None)
+    plan = decide(world(offers=(offer(),), reservations=(*theirs, people)), policy())
+    (note,) = plan.notes
+    assert note.startswith("2 reservations of another broker (state a00000000000)")
+    assert "broker state adopt --lineage a00000000000" in note
