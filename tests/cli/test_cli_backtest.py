@@ -62,6 +62,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Options]]:
         ("--share 0.6", "knobs.share", 0.6),
         ("--term 86400", "knobs.term_s", 86400.0),
         ("--misses 0.01", "knobs.alpha", 0.01),
+        ("--fixed", "knobs.alpha", 0.001),
+        ("--fixed --misses 0.01", "knobs.alpha", 0.01),
+        ("--hold-back 0.1", "knobs.hold_share", 0.1),
+        ("--every 6", "every_h", 6),
         ("--insurance 0.25 5 0", "knobs.quantile", 0.5),
     ],
 )
@@ -85,6 +89,7 @@ def _at(options: Options, field: str) -> object:
     ("flags", "says"),
     [
         ("--insurance 0.25 5 0 --quantile 0.9", "sets the quantile"),
+        ("--hold-back 0.1 --misses 0.01", "Give one of --hold-back and --misses"),
         ("--insurance 2 5 0", "from 0 to 1"),
         ("--forecast magic", "rolling or learned"),
         ("--durations magic", "none or learned"),
