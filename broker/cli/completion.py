@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from broker import regular
 from broker.cli.common import DEFAULT_CONFIG
 
 _MOST = 50
@@ -34,7 +35,9 @@ def tenants(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def clouds(incomplete: str) -> list[str]:
-    return [name for name in ("aws", "gcp", "azure") if name.startswith(incomplete)]
+    from broker.model.place import ProviderName
+
+    return [name.value for name in ProviderName if name.startswith(incomplete)]
 
 
 def formats(incomplete: str) -> list[str]:
@@ -74,5 +77,5 @@ def _flag(ctx: typer.Context, name: str) -> Any:
 def _glance(config: Path) -> dict[str, Any]:
     import tomllib
 
-    found: dict[str, Any] = tomllib.loads(config.read_text(encoding="utf-8-sig"))
+    found: dict[str, Any] = tomllib.loads(regular.content(config).decode("utf-8-sig"))
     return found

@@ -78,6 +78,12 @@ def test_names_are_completed_from_the_configuration_that_is_named(broker: Broker
     assert completions("broker plan --pool ", elsewhere) == []
 
 
+def test_completion_waits_for_no_pipe_that_stands_where_the_configuration_should(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "broker.toml")
+    assert completions("broker plan --pool ", tmp_path) == []
+    assert completions("broker status ", tmp_path) == []
+
+
 def test_completion_without_a_state_is_silent(tmp_path: Path) -> None:
     assert completions("broker status ", tmp_path) == []
     assert "status" in completions("broker sta", tmp_path)
