@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,12 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def may_be_cut(path: Path) -> bool:
-    """Whether the last line of a CSV has no end: its last number may have lost digits. JSON and Parquet show it."""
-    return path.suffix == ".csv" and not path.read_bytes().endswith((b"\n", b"\r"))
+    """Whether the last line of a CSV with rows has no end: its last number may have lost digits. Others show it."""
+    if path.suffix != ".csv":
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() not in (b"\n", b"\r")
 
 
 def _text(path: Path) -> Iterator[Row]:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from broker import regular
 from broker.backtest.trace import Rows, Trace, build
+from broker.config import values
 from broker.errors import InputError, UsageError
 from broker.model.job import Job
 from broker.queues import encoding, registry
@@ -47,9 +48,9 @@ def read_trace(path: Path, format: str = "auto", timezone: str = "UTC") -> Trace
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(f"no time zone is named {name!r}", next_step="Use one such as Europe/Zurich") from None
+        return ZoneInfo(values.timezone(name))
+    except values.Wrong as wrong:
+        raise UsageError(f"--tz {wrong}", next_step="See: broker backtest --help") from None
 
 
 def formats() -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 
+from broker.counted import number
 from broker.demo.jobs import at
 from broker.demo.stage import Stage, changes
 from broker.errors import BrokerError
@@ -11,7 +12,7 @@ from broker.model.place import ProviderName
 from broker.view.plan import how_to_act, observed, plan_text
 from broker.view.report import report_text
 from broker.view.status import status_text
-from broker.view.text import bounds, money, number
+from broker.view.text import bounds, money
 from state import plans
 
 _P5 = "p5.48xlarge"

@@ -218,12 +218,12 @@ def _view(source: QueueSource, parsed: Parsed, now: datetime) -> SourceView:
 
 def _without_future(parsed: Parsed, now: datetime) -> list[Job]:
     """An end that is still to come is somebody's guess: believed, it would move the present of every forecast."""
-    guessed = [job for job in parsed.jobs if job.end and job.end > now + FUTURE]
-    if not guessed:
+    latest = now + FUTURE
+    guessed = next((job for job in parsed.jobs if job.end and job.end > latest), None)
+    if guessed is None:
         return parsed.jobs
-    parsed.note(f"job {guessed[0].id} has ended, but in the future: such ends are not believed")
-    ends = {id(job) for job in guessed}
-    return [msgspec.structs.replace(job, end=None) if id(job) in ends else job for job in parsed.jobs]
+    parsed.note(f"job {guessed.id} has ended, but in the future: such ends are not believed")
+    return [msgspec.structs.replace(job, end=None) if job.end and job.end > latest else job for job in parsed.jobs]
 
 
 def _refuse_age(as_of: datetime | None, max_age: timedelta, now: datetime) -> None:

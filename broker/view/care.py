@@ -2,8 +2,9 @@
 
 from broker.apply.adopt import Adoption
 from broker.commands.care import Backup, LockState
+from broker.counted import number
 from broker.view.document import document
-from broker.view.text import number, table, when
+from broker.view.text import table, when
 
 
 def lock_text(found: LockState) -> str:

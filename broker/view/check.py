@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from broker.commands.check import Finding, Level
 from broker.config import Setting
+from broker.counted import number
 from broker.view.document import document
-from broker.view.text import Paint, columns, number, plain, table
+from broker.view.text import Paint, columns, plain, table
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 _WIDEST = len(Level.WARNING)

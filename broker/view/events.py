@@ -2,11 +2,12 @@
 
 from broker.apply.apply import Result
 from broker.commands.events import Acted, Decided, Ended, Event, FoundOut, Looked, News, Proposed, Refused, Short
+from broker.counted import number
 from broker.model.intent import IntentStatus, Outcome
 from broker.model.plan import Action, Keep
 from broker.view import document
 from broker.view.ledger import refused_text, request_text
-from broker.view.text import Paint, number, plain, pool_text
+from broker.view.text import Paint, plain, pool_text
 
 _COLOURS = {"done": "green", "unfilled": "yellow", "unknown": "yellow", "refused": "red", "failed": "red"}
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.commands.forecasting import Forecast, PoolForecast, Row
+from broker.counted import number
 from broker.view.document import document
-from broker.view.text import number, table
+from broker.view.text import table
 
 if TYPE_CHECKING:
     from forecasts.accuracy import Accuracy, Part

@@ -3,10 +3,11 @@
 import msgspec
 
 from broker.commands.history import Done, Imports
+from broker.counted import number
 from broker.history.importing import Imported
 from broker.history.summary import Counts, Summary
 from broker.view.document import document
-from broker.view.text import number, table, when
+from broker.view.text import table, when
 
 _COUNTS = frozenset(range(1, 8))
 

@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 import msgspec
 
 from broker.commands.queue_reading import Group, Queue, Row, Unrouted
+from broker.counted import number
 from broker.model.job import Job
 from broker.model.snapshot import SourceView, Trust
 from broker.queues.explain import Explained, Raw
 from broker.view.document import document
-from broker.view.text import Paint, number, plain, span, table, when
+from broker.view.text import Paint, plain, span, table, when
 
 _WIDEST = 60
 _WIDEST_NAME = 24

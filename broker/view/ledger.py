@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from broker.counted import number
 from broker.model.intent import Intent, Outcome
 from broker.model.money import from_micro
 from broker.model.plan import Refusal
 from broker.model.request import EndRequest, ReleaseRequest, ReserveRequest, ResizeRequest
 from broker.model.reservation import Reservation
 from broker.view.document import document
-from broker.view.text import money, number, table, when
+from broker.view.text import money, table, when
 from state.entries import Applied, Body, Concluded, Entry, Gap, Intended, Used, Witnessed
 
 

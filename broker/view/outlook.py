@@ -4,10 +4,11 @@ from decimal import Decimal
 
 import msgspec
 
+from broker.counted import number
 from broker.outlook import Outlook, PlanReport
 from broker.view.document import document
 from broker.view.plan import saved_text
-from broker.view.text import Paint, as_csv, least, markdown, money, number, plain, rate, table, when
+from broker.view.text import Paint, as_csv, least, markdown, money, plain, rate, table, when
 
 _RIGHT = frozenset({1, 2, 3, 4, 5})
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from broker.counted import number
 from broker.model.job import JobState
 from broker.model.plan import Action, Extend, Keep, NotTaken, Plan, Release, Reserve, Resize, Reversibility
 from broker.model.policy import Policy
 from broker.model.snapshot import Snapshot, Trust
 from broker.view.document import document
 from broker.view.ledger import refused_text
-from broker.view.text import Paint, columns, least, markdown, money, number, plain, pool_text, rate, when
+from broker.view.text import Paint, columns, least, markdown, money, plain, pool_text, rate, when
 
 _GREY = frozenset({JobState.PENDING, JobState.HELD})
 _SIGNS = {"reserve": ("+", "green"), "resize": ("~", "yellow"), "extend": ("~", "yellow"), "release": ("-", "red")}

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
+from broker.counted import number
 from broker.course import Moment
 from broker.plots import Axis, plot, steps
 from broker.report import Bounds, Line, Report, Share
 from broker.view.document import document
-from broker.view.text import as_csv, bounds, duration, least, markdown, money, number, table, when
+from broker.view.text import as_csv, bounds, duration, least, markdown, money, table, when
 from broker.webpage import page
 from broker.webpage import table as html_table
 

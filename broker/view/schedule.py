@@ -1,10 +1,11 @@
 """Grants, loans and reclaims, as text and JSON."""
 
 from broker.commands.scheduling import Made
+from broker.counted import number
 from broker.schedule.explaining import Explained
 from broker.schedule.orders import Order, Overdue, Part, PoolSchedule, Schedule
 from broker.view.document import document
-from broker.view.text import Paint, number, plain, table
+from broker.view.text import Paint, plain, table
 
 _SIGNS = {
     "grant": ("+", "green"),

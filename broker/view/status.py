@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from broker.counted import number
 from broker.model.reservation import Reservation
 from broker.standing import Held, Standing, Unsettled, rate_of
 from broker.view.document import document
-from broker.view.text import Paint, least, money, number, plain, rate, span, table, when
+from broker.view.text import Paint, least, money, plain, rate, span, table, when
 
 _RIGHT = frozenset({3, 6})
 _HEADER = ["id", "where", "what", "used", "state", "ends", "rate", "pool", "idle"]

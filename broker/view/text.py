@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 
-from broker.counted import number as number
+from broker.counted import number
 from broker.report import Bounds
 
 Paint = Callable[[str, str], str]
