@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from broker.errors import Exit
+from broker.commands import acting
+from broker.errors import Exit, StateError
 from state.store import Store
 from tests.cli.conftest import Broker, Ran, edit, one_line
 
@@ -133,6 +134,26 @@ def test_without_the_memory_of_queues_a_run_buys_and_gives_nothing_back(
     assert held.code == Exit.PARTLY_DONE and "nothing to do" in held.out, held
     monkeypatch.undo()
     shutil.rmtree(memory) if memory.is_dir() else memory.unlink()
+    assert "release" in broker("run", "-c", demo).out
+
+
+def test_a_run_that_cannot_keep_how_large_the_queues_were_gives_nothing_back(
+    broker: Broker, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, queue = demo.parent / "state.db.queues", demo.parent / "queue.csv"
+    edit(demo, "[purchase]", '[purchase]\nminimum_hold = "0s"\nreacquire = "0s"\nrelease_grace = "0s"')
+    assert broker("run", "-c", demo).code == Exit.OK
+    queue.write_text(queue.read_text().splitlines()[0] + "\n")
+    memory.unlink()
+
+    def full(*_: object) -> None:
+        raise StateError(f"cannot write {memory}: no space left", next_step="Make room")
+
+    with monkeypatch.context() as filled:
+        filled.setattr(acting, "remember", full)
+        held = broker("run", "-c", demo)
+    assert held.code == Exit.PARTLY_DONE and "nothing is released" in held.out, held
+    assert "nothing to do" in held.out
     assert "release" in broker("run", "-c", demo).out
 
 

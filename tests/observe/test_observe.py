@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from broker.clock import Clock, FixedClock
+from broker.commands import acting, planning
 from broker.commands.acting import Limits, run
 from broker.commands.care import adopt_all
 from broker.commands.workplace import Workplace
@@ -16,7 +17,8 @@ from broker.config import Config, at_endpoints, name_of, parse
 from broker.config.starter import SANDBOX_QUEUE, sandbox_starter
 from broker.errors import GuardError
 from broker.model.offer import Offer
-from broker.model.place import ProviderName, Scope
+from broker.model.place import Place, ProviderName, Scope
+from broker.model.request import ReleaseRequest
 from broker.model.reservation import Reservation
 from broker.model.snapshot import ScopeView, Snapshot, Trust
 from broker.observe.observe import observe, observe_queues
@@ -198,6 +200,31 @@ def test_a_clock_set_forward_between_two_runs_gives_no_purchase_up_too_early(set
     _run_with_a_clock_off_by(setting, timedelta(minutes=4.5))
     assert [intent.status.value for intent in setting.store.intents(open_only=True)] == ["unknown"]
     assert len(setting.sandbox.record.purchases()) == effects
+
+
+def test_nor_does_a_plan_foresee_that_it_failed(setting: Setting) -> None:
+    setting.sandbox.fault(FaultKind.REPLY_LOST, "CreateCapacityReservation", provider=ProviderName.AWS)
+    setting.sandbox.fault(FaultKind.HIDDEN, "CreateCapacityReservation", provider=ProviderName.AWS, delay_s=120)
+    _run_with_a_clock_off_by(setting, timedelta(minutes=-4.5))
+    with ExitStack() as closing:
+        ahead = FixedClock(setting.sandbox.clock.now() + timedelta(minutes=4.5))
+        place = Workplace(setting.config, ahead, closing, read_only=True)
+        foreseen = [intent.status.value for intent in planning.seen(place).intents]
+    assert "unknown" in foreseen and "failed" not in foreseen
+
+
+@pytest.mark.parametrize(("protect", "why"), [((), ""), (("cr-1",), "protect"), (("cr-2",), "")])
+def test_a_release_that_is_open_waits_for_ever_once_it_is_protected(
+    setting: Setting, protect: tuple[str, ...], why: str
+) -> None:
+    policy = msgspec.structs.replace(setting.config.policy, protect=frozenset(protect))
+    with ExitStack() as closing:
+        place = Workplace(
+            msgspec.structs.replace(setting.config, policy=policy), setting.clock, closing, read_only=True
+        )
+        somewhere = Place(Scope(ProviderName.AWS, "main", "us-east-1"), "us-east-1a")
+        release = ReleaseRequest(key="k", lineage=setting.store.lineage, place=somewhere, reservation_id="cr-1")
+        assert acting._brake(place)(release) == why
 
 
 def _run_with_a_clock_off_by(setting: Setting, off: timedelta) -> None:
