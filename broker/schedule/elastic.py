@@ -40,8 +40,7 @@ def service_s(machine: Machine, known: Known, shown: int, span: tuple[float, flo
     """Seconds of work at what is promised, at the end of `span`, which began at the last look.
 
     Nothing counts while it is to give slots back and shows them still, nor for a reclaim time after it was seen to have
-    grown. A change of size that the allocator did not reckon with costs a restore too: a growth that was followed late,
-    or taken back when it had happened already.
+    grown. A change of size that the allocator did not reckon with costs a restore too: a growth that was followed late.
     """
     last, now = span
     record, goal = machine.state.jobs[machine.known[known.name]], following.size(machine, known.name)
@@ -65,6 +64,7 @@ def resize(machine: Machine, known: Known, shown: int, now: float) -> None:
     grew = shown > known.shown > 0
     if grew:
         known.rests = now + record.reclaim_s
+    following.holds_all(machine, known.name, shown)
     if following.shrinks(machine, known.name):
         if shown <= goal:
             following.gives_back_at(machine, known.name, now)

@@ -2,8 +2,10 @@
 
 from broker.sia.columns import DRAINING, NEVER, QUEUED, RESIZING, RUNNING, Tenant
 from broker.sia.heap import heap_push, heap_remove
+from broker.sia.lending import pause
 from broker.sia.lists import activate, enqueue, queue_leave
 from broker.sia.machine import Machine, Terms
+from broker.sia.shadow import note_lag
 from broker.sia.state import classify
 from broker.sia.step import finish_drain
 
@@ -47,6 +49,27 @@ def may_use(machine: Machine, job: str, most: int) -> None:
     pool.elastic -= record.most > record.gpus
     record.most = max(most, record.gpus)
     pool.elastic += record.most > record.gpus
+
+
+def holds_all(machine: Machine, job: str, gpus: int) -> None:
+    """What an elastic job is seen on is not free, also where it was not thought to hold so much.
+
+    Of a growth under way that is what it was to have, which it can only give back in another pause; beyond that it has
+    grown unasked, or after it was told not to, and has that pause before it.
+    """
+    state, j = machine.state, machine.known[job]
+    record, pool = state.jobs[j], state.pool[0]
+    if record.state == RESIZING and record.was < gpus <= record.held == record.target:
+        record.was = record.held
+    more, goal = gpus - record.held, size(machine, job)
+    if record.state not in (RUNNING, RESIZING) or more <= 0:
+        return
+    pause(state, j, pool.now)
+    record.held, record.was, record.target = gpus, gpus, goal
+    pool.busy += more
+    pool.coming += more
+    if record.shadow_start < NEVER:
+        note_lag(state, j, pool.now)
 
 
 def holds_only(machine: Machine, job: str, gpus: int) -> None:

@@ -18,7 +18,7 @@ from broker.sia.columns import (
 )
 from broker.sia.compiling import kernel
 from broker.sia.firm import firm_begin, may_lend_firmly, think_of_firm_loans
-from broker.sia.heap import heap_less, heap_push
+from broker.sia.heap import heap_less, heap_push, heap_remove
 from broker.sia.lists import log, queue_leave, running_add, running_remove
 from broker.sia.rungs import count_rungs, room_on_rung, slack_now, slowest_in_need, widest_room
 from broker.sia.shadow import note_lag, service_of
@@ -80,20 +80,29 @@ def credit_of(s: State, j: int, now: float) -> float:
 @kernel
 def shrink_cost(s: State, j: int, now: float) -> float:
     """Seconds that a job loses when it gives its extra slots back: it drains and restores, or it starts afresh."""
-    if s.jobs[j].state == RESIZING:
-        return max(0.0, s.jobs[j].drained_at - now)
     done = service_of(s, j, now)
+    if s.jobs[j].state == RESIZING:
+        if s.jobs[j].was < s.jobs[j].held:
+            return max(0.0, s.jobs[j].drained_at - now)
+        return s.jobs[j].reclaim_s + min(done, s.jobs[j].restore_s)
     return min(done, s.jobs[j].reclaim_s + min(done, s.jobs[j].restore_s))
 
 
 @kernel
 def take_back_extra(s: State, j: int, now: float) -> None:
-    """Shrink to what the job asked for; slots that it has not yet come to use are free at once."""
+    """Shrink to what the job asked for; slots that it has not yet come to use are free at once.
+
+    Where it was seen to have them, before the pause was thought to be over, it has to pause again to give them back.
+    """
     gpus = s.jobs[j].gpus
     if s.jobs[j].state == RESIZING:
-        s.pool[0].busy -= s.jobs[j].held - s.jobs[j].was
+        s.pool[0].coming -= s.jobs[j].held - s.jobs[j].target
         s.pool[0].extra -= s.jobs[j].target - gpus
-        s.jobs[j].held = s.jobs[j].was
+        if s.jobs[j].was < s.jobs[j].held:
+            s.pool[0].busy -= s.jobs[j].held - s.jobs[j].was
+            s.jobs[j].held = s.jobs[j].was
+        else:
+            pause(s, j, now)
     else:
         s.pool[0].extra -= s.jobs[j].held - gpus
         if service_of(s, j, now) <= shrink_cost(s, j, now):
@@ -124,6 +133,8 @@ def pause(s: State, j: int, now: float) -> None:
     service = service_of(s, j, now)
     cut = service - s.jobs[j].restore_s
     s.jobs[j].service = max(0.0, cut) if s.on[RESTORE] else cut
+    if s.jobs[j].state == RESIZING:
+        s.pool[0].drains = heap_remove(s.drains, s.pool[0].drains, j)
     s.jobs[j].drained_at = now + s.jobs[j].reclaim_s
     s.pool[0].lost += s.jobs[j].held * (s.jobs[j].reclaim_s + service - s.jobs[j].service)
     s.jobs[j].state = RESIZING

@@ -106,6 +106,45 @@ def test_what_was_not_done_is_said_again_and_counts_for_nothing() -> None:
     assert memory.pools["h100"].known["c/own"].service == 120, "as fast as on 8 GPUs"
 
 
+FIRST = running("first", "vision", 8, HOUR + 10, HOUR + 10)
+
+
+def own(gpus: int) -> Job:
+    return running("own", "vision", gpus, HOUR + 10, HOUR + 10, max_gpus=12)
+
+
+def told_to_grow() -> Memory:
+    """Half an hour after it started early on 4 GPUs, when another job has made room for 4 more."""
+    memory = watched(TWO)
+    more = running("more", "nlp", 4, HOUR + 10, HOUR + 10)
+    for minute in range(30):
+        seen_by(memory, HOUR + 10 + 60 * minute, FIRST, own(4), more)
+    assert said(seen_by(memory, HOUR + 1810, FIRST, own(4))) == [("own", "expand", 8)]
+    return memory
+
+
+def test_a_growth_that_is_seen_is_given_back_in_its_time() -> None:
+    memory, due = told_to_grow(), job("due", "nlp", 4, HOUR + 1840)
+    assert said(seen_by(memory, HOUR + 1830, FIRST, own(8))) == []
+    found = seen_by(memory, HOUR + 1850, FIRST, own(8), due)
+    assert said(found) == [("own", "shrink", 4)], "4 GPUs are not free"
+    for seconds in (1940, 1960):
+        assert said(seen_by(memory, HOUR + seconds, FIRST, own(8), due)) == [("own", "shrink", 4)], "nor soon"
+    assert said(seen_by(memory, HOUR + 1970, FIRST, own(4), due)) == [("due", "grant", 4)]
+    assert memory.pools["h100"].known["c/own"].service == 1800 - 2 * 60, "two pauses, each with a restore after it"
+
+
+def test_a_growth_that_is_seen_after_it_was_taken_back_is_not_free() -> None:
+    memory = told_to_grow()
+    due, wide = job("due", "nlp", 4, HOUR + 1820), job("wide", "vision", 8, HOUR + 1850)
+    assert said(seen_by(memory, HOUR + 1830, FIRST, own(4), due)) == [("own", "shrink", 4), ("due", "grant", 4)]
+    for seconds in (1850, 1950):
+        found = said(seen_by(memory, HOUR + seconds, own(8), due, wide))
+        assert found == [("own", "shrink", 4), ("due", "grant", 4)], "4 GPUs of 8 that were left are not free yet"
+    found = said(seen_by(memory, HOUR + 1970, own(4), due, wide))
+    assert found == [("due", "grant", 4), ("wide", "loan", 8)]
+
+
 def test_nothing_is_expanded_unless_told_how_fast_that_is_nor_before_an_hour_was_watched() -> None:
     waits = job("own", "vision", 8, HOUR + 10, max_gpus=16)
     assert said(seen_by(watched(TWO), HOUR + 10, waits, settings=SETTINGS)) == [("own", "grant", 8)]
@@ -237,6 +276,7 @@ def play(seed: int, rules: ScheduleSettings = ELASTIC) -> tuple[list[float], int
 @example(119)  # a change of size takes longer than was measured of reclaims
 @example(122)  # a growth is taken back midway
 @example(1583750)  # a job is called back while it shrinks
+@example(16707)  # a growth that was seen is taken back before it was thought to be over
 def test_no_job_is_later_for_it_than_a_reclaim_and_an_interval(seed: int) -> None:
     assert max(play(seed)[0], default=0.0) <= RECLAIM_S + STEP_S
 
