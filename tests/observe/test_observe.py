@@ -206,6 +206,7 @@ def test_nor_does_a_plan_foresee_that_it_failed(setting: Setting) -> None:
     setting.sandbox.fault(FaultKind.REPLY_LOST, "CreateCapacityReservation", provider=ProviderName.AWS)
     setting.sandbox.fault(FaultKind.HIDDEN, "CreateCapacityReservation", provider=ProviderName.AWS, delay_s=120)
     _run_with_a_clock_off_by(setting, timedelta(minutes=-4.5))
+    setting.sandbox.clock.advance(timedelta(seconds=60))  # with those 4.5 minutes the window would be over
     with ExitStack() as closing:
         ahead = FixedClock(setting.sandbox.clock.now() + timedelta(minutes=4.5))
         place = Workplace(setting.config, ahead, closing, read_only=True)
