@@ -4,10 +4,12 @@ The slots that orders count are pooled. Here they are placed: a job of at most o
 has room, a larger one on whole nodes. Names are those of nodes on which something runs; others are numbered.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
+from itertools import chain, islice
 
 import msgspec
 
@@ -57,14 +59,75 @@ def racks_of(pool: Pool, policy: Policy, reservations: Sequence[Reservation], no
     return (*own, *held)
 
 
+class _Floor:
+    """Nodes by how much of each is free, so that the fullest with room is found without looking at all."""
+
+    def __init__(self, nodes: Sequence[_Node]) -> None:
+        self._nodes = nodes
+        self._largest = max((node.gpus for node in nodes), default=0)
+        self._by_free: dict[int, list[int]] = {}
+        for at, node in enumerate(nodes):
+            self._by_free.setdefault(node.free, []).append(at)
+
+    def occupy(self, held: Iterable[Job]) -> int:
+        """Take what running jobs hold. Returns how many do not say where they run: those are put somewhere."""
+        by_name = {node.name: at for at, node in enumerate(self._nodes) if node.named}
+        somewhere = []
+        for job in held:
+            for name in job.node_names:
+                if name in by_name:
+                    self._use(by_name[name], -(-job.gpus // len(job.node_names)))
+            if not job.node_names:
+                somewhere.append(job)
+        for job in sorted(somewhere, key=lambda job: -job.gpus):
+            self.take(job)
+        return len(somewhere)
+
+    def take(self, job: Job) -> tuple[Spot, ...]:
+        """Empty if the job fits nowhere."""
+        if job.nodes and job.nodes > 1:
+            each = job.gpus_per_node or -(-job.gpus // job.nodes)
+            parts = [(at, each) for at in islice(self._fullest(each), job.nodes)]
+            return self._spots(parts) if len(parts) == job.nodes else ()
+        if job.gpus <= self._largest:
+            return self._spots([(at, job.gpus) for at in islice(self._fullest(job.gpus), 1)])
+        left, parts = job.gpus, []
+        for at in self._empty():
+            parts.append((at, min(left, self._nodes[at].gpus)))
+            left -= self._nodes[at].gpus
+            if left <= 0:
+                return self._spots(parts)
+        return ()
+
+    def _fullest(self, least: int) -> Iterator[int]:
+        return chain.from_iterable(self._by_free[free] for free in sorted(self._by_free) if free >= least)
+
+    def _empty(self) -> Iterator[int]:
+        """Whole nodes, the largest first."""
+        for free in sorted(self._by_free, reverse=True):
+            yield from (at for at in self._by_free[free] if self._nodes[at].gpus == free)
+
+    def _spots(self, parts: Sequence[tuple[int, int]]) -> tuple[Spot, ...]:
+        for at, gpus in parts:
+            self._use(at, gpus)
+        return tuple(Spot(node=self._nodes[at].name, gpus=gpus, named=self._nodes[at].named) for at, gpus in parts)
+
+    def _use(self, at: int, gpus: int) -> None:
+        node = self._nodes[at]
+        beside = self._by_free[node.free]
+        del beside[bisect_left(beside, at)]
+        node.free = max(0, node.free - gpus)
+        insort(self._by_free.setdefault(node.free, []), at)
+
+
 def with_places(found: PoolSchedule, racks: Sequence[Rack], jobs: Mapping[str, Job]) -> PoolSchedule:
     """Grants first, then loans, each the oldest first. Single slots are no nodes, and have no places."""
     if all(rack.gpus_per_node == 1 for rack in racks):
         return found
     held = [job for job in jobs.values() if job.state in _HOLDS]
-    nodes = _inventory(racks, {name for job in held for name in job.node_names})
-    lost = _occupy(nodes, held)
-    grants, loans = (_placed(nodes, orders, jobs) for orders in (found.grants, found.loans))
+    floor = _Floor(_inventory(racks, {name for job in held for name in job.node_names}))
+    lost = floor.occupy(held)
+    grants, loans = (_placed(floor, orders, jobs) for orders in (found.grants, found.loans))
     return msgspec.structs.replace(
         found, grants=grants, loans=loans, notes=(*found.notes, *_notes((*grants, *loans), lost))
     )
@@ -85,50 +148,11 @@ def _inventory(racks: Sequence[Rack], names: Iterable[str]) -> list[_Node]:
     return [node for nodes in found for node in nodes]
 
 
-def _occupy(nodes: Sequence[_Node], held: Iterable[Job]) -> int:
-    """Take what running jobs hold. Returns how many of them do not say where they run: those are put somewhere."""
-    by_name = {node.name: node for node in nodes if node.named}
-    somewhere = []
-    for job in held:
-        known = [by_name[name] for name in job.node_names if name in by_name]
-        for node in known:
-            node.free = max(0, node.free - -(-job.gpus // len(job.node_names)))
-        if not job.node_names:
-            somewhere.append(job)
-    for job in sorted(somewhere, key=lambda job: -job.gpus):
-        _take(nodes, job)
-    return len(somewhere)
-
-
-def _placed(nodes: Sequence[_Node], orders: tuple[Order, ...], jobs: Mapping[str, Job]) -> tuple[Order, ...]:
+def _placed(floor: _Floor, orders: tuple[Order, ...], jobs: Mapping[str, Job]) -> tuple[Order, ...]:
     spots = {}
     for order in sorted(orders, key=lambda order: (order.since, order.job)):
-        spots[order.job] = _take(nodes, jobs[order.job])
+        spots[order.job] = floor.take(jobs[order.job])
     return tuple(msgspec.structs.replace(order, places=spots[order.job]) for order in orders)
-
-
-def _take(nodes: Sequence[_Node], job: Job) -> tuple[Spot, ...]:
-    """Empty if the job fits nowhere."""
-    most = max(node.gpus for node in nodes) if nodes else 0
-    if job.nodes and job.nodes > 1:
-        each = job.gpus_per_node or -(-job.gpus // job.nodes)
-        chosen = [node for node in sorted(nodes, key=lambda node: node.free) if node.free >= each][: job.nodes]
-        return _use([(node, each) for node in chosen]) if len(chosen) == job.nodes else ()
-    if job.gpus <= most:
-        room = [node for node in nodes if node.free >= job.gpus]
-        return _use([(min(room, key=lambda node: node.free), job.gpus)]) if room else ()
-    left, parts = job.gpus, []
-    for node in sorted((node for node in nodes if node.free == node.gpus), key=lambda node: -node.gpus):
-        if left > 0:
-            parts.append((node, min(left, node.gpus)))
-            left -= node.gpus
-    return _use(parts) if left <= 0 else ()
-
-
-def _use(parts: Sequence[tuple[_Node, int]]) -> tuple[Spot, ...]:
-    for node, gpus in parts:
-        node.free -= gpus
-    return tuple(Spot(node=node.name, gpus=gpus, named=node.named) for node, gpus in parts)
 
 
 def _notes(orders: Sequence[Order], lost: int) -> tuple[str, ...]:
