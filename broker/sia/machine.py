@@ -35,12 +35,16 @@ from broker.sia.ground import Ground, Placed, Pooled
 from broker.sia.heap import Node
 from broker.sia.placement import Cells, checked_size
 from broker.sia.placement_state import Nodes
+from broker.sia.saving import restored, turned
 from broker.sia.shadow import lag_of, service_of
 from broker.sia.state import Rules, add_job, horizons, new_state
 from broker.sia.step import begin, next_wake
 
-FORMAT = 1
-FORMAT_ON_NODES = 2
+FORMAT = 3
+FORMAT_ON_NODES = 4
+_OLDER = (1, 2)
+_RECORDS = {"jobs": Job, "tenants": Tenant, "pool": Pool, "ends": Node, "drains": Node, "queue": Node}
+_RECORDS |= {"horizons": Horizon}
 
 
 class Kind(StrEnum):
@@ -235,10 +239,10 @@ class Machine:
 
     def dumps(self) -> bytes:
         """Everything, as JSON; times that are not known yet become null."""
-        nodes = self.ground.saved()
+        nodes, state = self.ground.saved(), self.state._asdict()
         document = {
             "format_version": FORMAT if nodes is None else FORMAT_ON_NODES,
-            "state": {name: getattr(self.state, name) for name in State._fields},
+            "state": state | {name: turned(kind, state[name]) for name, kind in _RECORDS.items()},
             "rules": self.rules,
             "tenants": self.tenants,
             "borrows": self.borrows,
@@ -253,24 +257,22 @@ class Machine:
         """What `dumps` gave. Raises StateError for what is damaged or newer."""
         try:
             document = msgspec.json.decode(text)
-            if document["format_version"] not in (FORMAT, FORMAT_ON_NODES):
+            if document["format_version"] not in (FORMAT, FORMAT_ON_NODES, *_OLDER):
                 raise StateError(
                     f"allocator state of format {document['format_version']}", next_step="Use a newer broker"
                 )
             return cls._restore(document)
-        except (msgspec.MsgspecError, KeyError, TypeError, RecursionError) as error:
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise StateError(f"damaged allocator state: {error}", next_step="Start from the queue again") from error
 
     @classmethod
     def _restore(cls, document: dict[str, Any]) -> "Machine":
         saved, given = document["state"], document["rules"]
         rules = Rules(**{**given, "off": frozenset(given["off"])})
-        records: dict[str, type] = {"jobs": Job, "tenants": Tenant, "pool": Pool}
-        records |= {"ends": Node, "drains": Node, "queue": Node}
-        columns = {name: [_record(records[name], row) for row in saved[name]] for name in records}
-        columns |= {name: saved[name] for name in State._fields if name not in records and name in saved}
-        columns["rungs"] = saved.get("rungs", [0] * RUNGS)
-        columns["horizons"] = [_record(Horizon, row) for row in saved.get("horizons", ())] or horizons(rules)
+        columns: dict[str, list[Any]] = {"rungs": [0] * RUNGS, "horizons": []}
+        columns.update((name, saved[name]) for name in State._fields if name in saved)
+        columns.update((name, restored(kind, columns[name])) for name, kind in _RECORDS.items())
+        columns["horizons"] = columns["horizons"] or horizons(rules)
         return cls(
             state=State(**columns),
             rules=rules,
@@ -348,11 +350,3 @@ class Machine:
             case Kind.EXPAND:
                 return f"nobody waits for these GPUs: {job.held} instead of {job.gpus}"
         return f"checkpoint written, goes on with {job.held} GPUs"
-
-
-def _record(kind: type, row: dict[str, Any]) -> Any:
-    """JSON has no infinity: null stands for NEVER."""
-    if None in row.values():
-        for name in [name for name, value in row.items() if value is None]:
-            row[name] = NEVER
-    return kind(**row)

@@ -1,5 +1,6 @@
 """The live machine: the replay's decisions, reasons, saving and resuming, refusals."""
 
+import json
 import math
 import random
 from collections.abc import Collection
@@ -144,6 +145,37 @@ def test_refusals() -> None:
     for text in (b"{", b"{}", b'{"format_version": 99}'):
         with pytest.raises(StateError):
             Machine.loads(text)
+
+
+def waiting() -> Machine:
+    """With jobs that run, drain and wait."""
+    machine = two_tenants()
+    for name, tenant in (("a", "vision"), ("b", "vision"), ("c", "nlp"), ("d", "nlp")):
+        machine.submit(0, Request(id=name, tenant=tenant, gpus=4))
+        machine.tick(0)
+    return machine
+
+
+def test_what_an_older_broker_saved_is_read() -> None:
+    """It wrote a document for each record, and knew fewer fields."""
+    saved = json.loads(waiting().dumps())
+    saved["format_version"] = 1
+    for name in ("jobs", "tenants", "pool", "ends", "drains", "queue", "horizons"):
+        rows = zip(*saved["state"][name].values(), strict=True)
+        saved["state"][name] = [dict(zip(saved["state"][name], row, strict=True)) for row in rows]
+    for job in saved["state"]["jobs"]:
+        del job["firm_loan"]
+    assert Machine.loads(json.dumps(saved).encode()).state == waiting().state
+
+
+@pytest.mark.parametrize(
+    "jobs", [{"gpus": [1, 2], "tenant": [0]}, {"colour": [1]}, {"gpus": 4}, [{"gpus": 1}, {}], "none", {"gpus": {}}]
+)
+def test_what_is_damaged_in_the_middle_is_refused(jobs: object) -> None:
+    saved = json.loads(waiting().dumps())
+    saved["state"]["jobs"] = jobs
+    with pytest.raises(StateError, match="damaged"):
+        Machine.loads(json.dumps(saved).encode())
 
 
 def test_an_overdue_reclaim_is_named() -> None:

@@ -78,7 +78,7 @@ def test_promises_are_whole_nodes_and_nodes_are_powers_of_two() -> None:
 @pytest.mark.parametrize("cut", ["floor", "waiting", "statics"])
 def test_damaged_nodes_are_refused(cut: str) -> None:
     saved = json.loads(two_tenants().dumps())
-    assert saved["format_version"] == 2
+    assert saved["format_version"] == 4
     if cut == "statics":
         saved["nodes"]["floor"]["statics"] = [{"needs": "soon", "queue": {}}]
     else:
