@@ -7,6 +7,7 @@ import selectors
 import signal
 import stat
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from broker.queues.parsed import Unreadable
 
 _CHUNK = 1 << 16
 _MOST_COMPLAINT = 1 << 16
+_START_S = 5.0
 
 
 class Fetched(NamedTuple):
@@ -47,15 +49,7 @@ def file(path: Path, max_bytes: int) -> Fetched:
 def command(words: Sequence[str], timeout_s: float, max_bytes: int, clock: Clock) -> Fetched:
     """Runs it without a shell, in a process group of its own, which is killed as a whole. Raises Unreadable."""
     begun = clock.now()
-    try:
-        process = subprocess.Popen(
-            list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise Unreadable(f"{words[0]} cannot be started: {error.strerror}; is it installed here?") from None
-    _LEFT.add(process.pid)
-    with process:
+    with _started(words) as process:
         try:
             out, complaint = _output(process, timeout_s, max_bytes, words[0])
         finally:
@@ -65,6 +59,19 @@ def command(words: Sequence[str], timeout_s: float, max_bytes: int, clock: Clock
     if not out.strip():
         raise Unreadable(f"{_shown(words)} printed nothing{_last_line(complaint)}")
     return Fetched(out, begun)
+
+
+def _started(words: Sequence[str]) -> "subprocess.Popen[bytes]":
+    try:
+        with _STARTING:
+            process = subprocess.Popen(
+                list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+            _LEFT.add(process.pid)
+    except OSError as error:
+        raise Unreadable(f"{words[0]} cannot be started: {error.strerror}; is it installed here?") from None
+    return process
 
 
 def _output(process: "subprocess.Popen[bytes]", timeout_s: float, max_bytes: int, name: str) -> tuple[bytes, bytes]:
@@ -112,6 +119,8 @@ def _drain(pipe: IO[bytes], collected: dict[IO[bytes], bytearray]) -> bool:
 
 _LEFT: set[int] = set()
 """Process groups that may still run: when the program is interrupted, its exit ends them too."""
+_STARTING = threading.Lock()
+"""Held from before a command starts until it is among those; once the program exits, for ever: none starts any more."""
 
 
 def _kill_group(leader: int) -> None:
@@ -123,6 +132,7 @@ def _kill_group(leader: int) -> None:
 
 @atexit.register
 def _kill_all() -> None:
+    _STARTING.acquire(timeout=_START_S)
     for leader in tuple(_LEFT):
         _kill_group(leader)
 
