@@ -23,7 +23,7 @@ class Foresight:
 
     rises: RiseForecast
     dues: RiseForecast | None = None
-    hold: Advise | None
+    hold: Advise
     first: int
     most: int
     share: float
@@ -43,8 +43,7 @@ class Foresight:
         figures = (hour.claims, len(new), arrived.sum(), arrived.max(initial=0), len(np.unique(jobs["tenant"][new])))
         self.known = [*by_age.tolist(), *map(float, figures)]
         self.submitted = hour.submitted
-        if self.hold is not None:
-            self.hold(state, hour)
+        self.hold(state, hour)
 
     def goal(self, hour: Hour) -> int:
         """GPUs to hold from now on."""

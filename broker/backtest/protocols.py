@@ -159,7 +159,7 @@ def _advise(case: Case, setting: Setting, knobs: Knobs) -> Advise:
     return _learned_durations(case, advise, setting.seed) if knobs.durations == "learned" else advise
 
 
-def _foresight(case: Case, knobs: Knobs, hold: Advise | None, seed: int) -> "Foresight":
+def _foresight(case: Case, knobs: Knobs, hold: Advise, seed: int) -> "Foresight":
     from broker.backtest.foresight import Foresight
     from forecasts import rises
 
@@ -183,7 +183,7 @@ def _starts(rules: Rules, alpha: float, seed: int) -> Expects:
     return Starts.new(alpha, windows(rules), seed=seed)
 
 
-def _learned_durations(case: Case, hold: Advise | None, seed: int) -> Advise:
+def _learned_durations(case: Case, hold: Advise, seed: int) -> Advise:
     from broker.backtest.running_times import LearnedDurations
 
     return LearnedDurations(case.trace, hold, seed)

@@ -27,7 +27,7 @@ class LearnedDurations:
     `then` is called afterwards.
     """
 
-    def __init__(self, trace: Trace, then: Advise | None, seed: int = 0) -> None:
+    def __init__(self, trace: Trace, then: Advise, seed: int = 0) -> None:
         count = len(trace)
         self._trace, self._then = trace, then
         self._recipe = replace(durations.RECIPE, seed=seed)
@@ -45,8 +45,7 @@ class LearnedDurations:
             self._follow(state.jobs, hour)
             self._train(hour.at)
             self._foretell(state.jobs, hour)
-        if self._then is not None:
-            self._then(state, hour)
+        self._then(state, hour)
 
     def _follow(self, jobs: Any, hour: Hour) -> None:
         """Who has begun to run, and who has ended, since the last hour; in about the order in which they did."""

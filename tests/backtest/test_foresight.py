@@ -80,7 +80,7 @@ def test_durations_that_are_learned_are_told_in_time(trace: Trace) -> None:
     case = case_of(trace, case_shares(trace))
     state, _ = prepare(trace, case.entitlements, case.total, Setting())
     jobs: Any = state.jobs
-    learner = LearnedDurations(trace, None)
+    learner = LearnedDurations(trace, lambda state, hour: None)
     first, ends = float(trace.submit_s[0]), trace.submit_s + trace.duration_s
     for at in np.arange(np.ceil(first / HOUR_S), 48) * HOUR_S:  # all start at once
         over = ends <= at
