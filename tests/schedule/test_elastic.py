@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from broker.config import ScheduleSettings
-from broker.model.job import Job
+from broker.model.job import Job, JobState
 from broker.model.policy import Policy
 from broker.model.snapshot import SourceView, Trust
 from broker.schedule import explaining
@@ -212,6 +213,12 @@ class Elastic(rigid.Obedient):
             return job(work.name, work.tenant, work.gpus, work.submit, **most)
         return running(work.name, work.tenant, work.held, work.submit, work.start, **most)
 
+    def cancel(self, work: Work, now: float) -> Job:
+        """As the queue tells of it then."""
+        shown = next(job for job in self.queue() if job.id == work.name)
+        self.works.remove(work)
+        return msgspec.structs.replace(shown, state=JobState.CANCELLED, end=at(now))
+
     def used(self) -> int:
         return sum(
             max(work.held, work.goal) for work in self.works if isinstance(work, Grown) and work.start is not None
@@ -239,36 +246,51 @@ class Elastic(rigid.Obedient):
             work.done = max(0.0, work.done - self.restore_s)
 
 
-def play(seed: int, rules: ScheduleSettings = ELASTIC) -> tuple[list[float], int, int]:
-    """How late each job ended beside its tenant alone, and how many orders made jobs larger or smaller."""
+class Played(NamedTuple):
+    """Seconds by which each job that was not cancelled ended later than alone, and how many orders changed sizes."""
+
+    late: list[float]
+    larger: int
+    smaller: int
+    cancelled: int
+
+
+def play(seed: int, rules: ScheduleSettings = ELASTIC, cancels: float = 0.0) -> Played:
+    """`cancels`: chance that in a step one of the jobs that are there is cancelled, in both schedules."""
     rng = random.Random(seed)
     promises = policy(*(tenant(name, gpus) for name, gpus in SHARES.items()))
     cluster, alone, memory = Elastic(random.Random(seed), 16), Alone(), begin(START)
     works: dict[str, Work] = {}
     ends: dict[str, float] = {}
-    now, larger, smaller = 0.0, 0, 0
+    now, larger, smaller, cancelled = 0.0, 0, 0, 0
     while now < 6 * QUIET_S or len(ends) < len(works) or len(alone.ends) < len(works):
         cluster.pass_time(now, STEP_S)
         there = {work.name for work in cluster.works}
         ends |= {name: now for name in works if name not in there and name not in ends}
         if QUIET_S < now < 6 * QUIET_S and rng.random() < 0.05:
-            made = rigid.submitted(rng, f"j{len(works)}", now)
+            made = rigid.submitted(rng, f"j{len(works) + cancelled}", now)
             most = rng.choice([0, 2, 4, 4]) * made.gpus
             work = Grown(made.name, made.tenant, made.gpus, now, made.work * rng.choice([1, 10]), most=most)
             works[work.name] = work
             cluster.add(work)
             alone.waiting.append(work)
+        over = []
+        if cancels and cluster.works and rng.random() < cancels:
+            over = [cluster.cancel(rng.choice(cluster.works), now)]
+            alone.cancel(works[over[0].id])
+            del works[over[0].id]
+            cancelled += 1
         alone.step(now, works)
         if now % 1000 == 0:
             memory = loads(dumps(memory))
-        view = SourceView(source="q", trust=Trust.COMPLETE, as_of=at(now), jobs=cluster.queue())
+        view = SourceView(source="q", trust=Trust.COMPLETE, as_of=at(now), jobs=(*cluster.queue(), *over))
         (found,) = look(memory, Seen(now=at(now), sources=(view,)), promises, rules, experts=Experts(hours)).pools
         larger += sum(order.new for order in found.expansions)
         larger += sum(order.gpus > works[order.job.removeprefix("c/")].gpus for order in (*found.grants, *found.loans))
         smaller += sum(order.new for order in found.shrinks)
         cluster.follow(found, now)
         now += STEP_S
-    return [ends[name] - alone.ends[name] for name in works], larger, smaller
+    return Played([ends[name] - alone.ends[name] for name in works], larger, smaller, cancelled)
 
 
 @settings(max_examples=5, deadline=None)
@@ -278,25 +300,39 @@ def play(seed: int, rules: ScheduleSettings = ELASTIC) -> tuple[list[float], int
 @example(1583750)  # a job is called back while it shrinks
 @example(16707)  # a growth that was seen is taken back before it was thought to be over
 def test_no_job_is_later_for_it_than_a_reclaim_and_an_interval(seed: int) -> None:
-    assert max(play(seed)[0], default=0.0) <= RECLAIM_S + STEP_S
+    assert max(play(seed).late, default=0.0) <= RECLAIM_S + STEP_S
 
 
 @pytest.mark.parametrize("seed", [122, 1000, 2042])
 def test_nobody_is_later_where_jobs_are_faster_on_more_than_was_said(seed: int) -> None:
-    assert max(play(seed, msgspec.structs.replace(SETTINGS, elastic_power=POWER / 2))[0]) <= RECLAIM_S + STEP_S
+    assert max(play(seed, msgspec.structs.replace(SETTINGS, elastic_power=POWER / 2)).late) <= RECLAIM_S + STEP_S
 
 
 @pytest.mark.deep
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9))
 def test_no_job_is_later_in_many_plays(seed: int) -> None:
-    assert max(play(seed)[0], default=0.0) <= RECLAIM_S + STEP_S
+    assert max(play(seed).late, default=0.0) <= RECLAIM_S + STEP_S
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 10**9))
+def test_nor_where_jobs_are_cancelled(seed: int) -> None:
+    assert max(play(seed, cancels=0.02).late, default=0.0) <= RECLAIM_S + STEP_S
+
+
+@pytest.mark.deep
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_nor_in_many_plays_where_jobs_are_cancelled(seed: int) -> None:
+    assert max(play(seed, cancels=0.02).late, default=0.0) <= RECLAIM_S + STEP_S
 
 
 def test_the_play_makes_jobs_larger_and_smaller_and_gains_by_it() -> None:
     played = [play(seed) for seed in range(4)]
-    assert sum(larger for _, larger, _ in played) > 30
-    assert sum(smaller for _, _, smaller in played) > 10
+    assert sum(each.larger for each in played) > 30
+    assert sum(each.smaller for each in played) > 10
     plain = [play(seed, SETTINGS) for seed in range(4)]
-    mean, without = (sum(sum(late) for late, _, _ in each) for each in (played, plain))
+    mean, without = (sum(sum(one.late) for one in each) for each in (played, plain))
     assert mean < without
+    assert sum(play(seed, cancels=0.02).cancelled for seed in range(4)) > 10

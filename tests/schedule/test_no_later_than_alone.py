@@ -39,6 +39,11 @@ class Alone:
                 self.running[work.name] = now + work.work
                 self.waiting.remove(work)
 
+    def cancel(self, work: Work) -> None:
+        self.waiting = [other for other in self.waiting if other is not work]
+        self.running.pop(work.name, None)
+        self.ends.pop(work.name, None)
+
 
 class Played(NamedTuple):
     """Seconds by which each job ended later than alone (negative: earlier), and how many orders there were."""
