@@ -116,7 +116,7 @@ class _Floor:
         node = self._nodes[at]
         beside = self._by_free[node.free]
         del beside[bisect_left(beside, at)]
-        node.free = max(0, node.free - gpus)
+        node.free -= gpus
         insort(self._by_free.setdefault(node.free, []), at)
 
 

@@ -52,7 +52,7 @@ def may_use(machine: Machine, job: str, most: int) -> None:
 
 
 def holds_all(machine: Machine, job: str, gpus: int) -> None:
-    """What an elastic job is seen on is not free, also where it was not thought to hold so much.
+    """What an elastic job that runs is seen on is not free, also where it was not thought to hold so much.
 
     Of a growth under way that is what it was to have, which it can only give back in another pause; beyond that it has
     grown unasked, or after it was told not to, and has that pause before it.
@@ -62,7 +62,7 @@ def holds_all(machine: Machine, job: str, gpus: int) -> None:
     if record.state == RESIZING and record.was < gpus <= record.held == record.target:
         record.was = record.held
     more, goal = gpus - record.held, size(machine, job)
-    if record.state not in (RUNNING, RESIZING) or more <= 0:
+    if more <= 0:
         return
     pause(state, j, pool.now)
     record.held, record.was, record.target = gpus, gpus, goal

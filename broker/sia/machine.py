@@ -43,8 +43,15 @@ from broker.sia.step import begin, next_wake
 FORMAT = 3
 FORMAT_ON_NODES = 4
 _OLDER = (1, 2)
-_RECORDS = {"jobs": Job, "tenants": Tenant, "pool": Pool, "ends": Node, "drains": Node, "queue": Node}
-_RECORDS |= {"horizons": Horizon}
+_RECORDS = {
+    "jobs": Job,
+    "tenants": Tenant,
+    "pool": Pool,
+    "ends": Node,
+    "drains": Node,
+    "queue": Node,
+    "horizons": Horizon,
+}
 
 
 class Kind(StrEnum):

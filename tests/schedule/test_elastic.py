@@ -19,6 +19,9 @@ from broker.schedule.foretold import Experts, Foretold
 from broker.schedule.memory import Memory, dumps, loads
 from broker.schedule.orders import PoolSchedule
 from broker.schedule.step import Seen, begin, begin_again, look
+from broker.sia.columns import DRAINING, RESIZING, RUNNING
+from broker.sia.columns import Job as Record
+from broker.sia.lending import shrink_cost
 from tests.schedule import test_no_later_than_alone as rigid
 from tests.schedule.cluster import SETTINGS, START, Work, at, job, policy, running, seen, tenant, watched
 from tests.schedule.test_no_later_than_alone import QUIET_S, RECLAIM_S, SHARES, STEP_S, Alone
@@ -144,6 +147,90 @@ def test_a_growth_that_is_seen_after_it_was_taken_back_is_not_free() -> None:
         assert found == [("own", "shrink", 4), ("due", "grant", 4)], "4 GPUs of 8 that were left are not free yet"
     found = said(seen_by(memory, HOUR + 1970, own(4), due, wide))
     assert found == [("due", "grant", 4), ("wide", "loan", 8)]
+
+
+def test_a_growth_of_its_own_accord_is_told_to_shrink_and_counts_as_late_for_it() -> None:
+    memory, full = watched(TWO), [running(f"full{n}", "nlp", 4, HOUR + 10, HOUR + 10) for n in range(3)]
+    seen_by(memory, HOUR + 10, own(4), *full)
+    machine = memory.pools["h100"].machine
+    assert said(seen_by(memory, HOUR + 590, own(4), *full)) == []
+    assert said(seen_by(memory, HOUR + 610, own(8), *full)) == [("own", "shrink", 4)]
+    assert machine.lag_s("c/own") == 20 + 120 + 60, "what is not known to be of use, a reclaim and a restore"
+    assert sum(each.late for each in machine.state.tenants) == 1
+    assert said(seen_by(memory, HOUR + 670, own(4), *full)) == []
+    assert machine.lag_s("c/own") == 20 + 60 + 60, "it took half of that time"
+
+
+def test_a_growth_of_its_own_accord_that_takes_more_than_it_was_ahead_by_counts_as_late() -> None:
+    memory, full = watched(TWO), running("full", "nlp", 4, HOUR + 10, HOUR + 10)
+    for seconds in (10, 100):
+        seen_by(memory, HOUR + seconds, FIRST, own(4), full)
+    machine = memory.pools["h100"].machine
+    more = running("more", "nlp", 4, HOUR + 101, HOUR + 101), running("most", "nlp", 4, HOUR + 101, HOUR + 101)
+    seen_by(memory, HOUR + 110, own(4), full, *more)
+    assert machine.lag_s("c/own") < 0, "it ran early"
+    assert said(seen_by(memory, HOUR + 120, own(8), full, *more)) == [("own", "shrink", 4)]
+    assert machine.lag_s("c/own") > 0
+    assert sum(each.late for each in machine.state.tenants) == 1
+
+
+def test_what_grew_of_its_own_accord_can_be_told_to_give_more_back() -> None:
+    memory, due = told_to_grow(), job("due", "nlp", 4, HOUR + 2000)
+    for seconds in (1830, 1970):
+        assert said(seen_by(memory, HOUR + seconds, FIRST, own(8))) == []
+    assert said(seen_by(memory, HOUR + 1990, FIRST, own(12))) == [("own", "shrink", 8)]
+    assert said(seen_by(memory, HOUR + 2010, FIRST, own(12), due)) == [("own", "shrink", 4)]
+    assert memory.pools["h100"].machine.state.pool[0].coming == 8
+    assert said(seen_by(memory, HOUR + 2070, FIRST, own(4), due)) == [("due", "grant", 4)]
+
+
+def test_giving_back_a_growth_that_was_seen_costs_another_pause() -> None:
+    memory = told_to_grow()
+    machine = memory.pools["h100"].machine
+    (j,) = (each for name, each in machine.known.items() if name == "c/own")
+    assert shrink_cost(machine.state, j, HOUR + 1830) == 100, "the rest of the pause that it is in"
+    seen_by(memory, HOUR + 1830, FIRST, own(8))
+    assert shrink_cost(machine.state, j, HOUR + 1830) == 120 + 60
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**9))
+def test_slots_add_up_whatever_the_queue_shows(seed: int) -> None:
+    """Sizes, starts and stops at random, with or without an order."""
+    rng, memory, shown = random.Random(seed), watched(TWO), dict[str, Job]()
+    for look_ in range(80):
+        now = HOUR + 20 * look_
+        for name, each in list(shown.items()):
+            if rng.random() < 0.1:
+                del shown[name]
+            elif rng.random() < 0.4:
+                shown[name] = _at_random(rng, name, each.tenant or "", now)
+        if len(shown) < 6 and rng.random() < 0.3:
+            name = f"j{look_}"
+            shown[name] = _at_random(rng, name, rng.choice(["vision", "nlp"]), now)
+        if rng.random() < 0.05:
+            memory = loads(dumps(memory))
+        seen_by(memory, now, *shown.values())
+        state = memory.pools["h100"].machine.state
+        pool, jobs = state.pool[0], state.jobs
+        resizing = [each for each in jobs if each.state == RESIZING]
+        assert pool.busy == sum(each.held + each.leaving for each in jobs)
+        assert pool.extra == sum(_goal(each) - each.gpus for each in jobs if each.state in (RUNNING, RESIZING))
+        assert pool.coming == sum(each.held - each.target for each in resizing) + sum(
+            each.leaving + (each.held if each.state == DRAINING else 0) for each in jobs
+        )
+
+
+def _goal(record: Record) -> int:
+    return record.target if record.state == RESIZING else record.held
+
+
+def _at_random(rng: random.Random, name: str, owner: str, now: float) -> Job:
+    most = {"max_gpus": 12} if int(name[1:]) % 3 else {}
+    if rng.random() < 0.3:
+        return job(name, owner, 4, HOUR, **most)
+    gpus = rng.choice([4, 4, 6, 8, 12]) if most else 4
+    return running(name, owner, gpus, HOUR, rng.choice([HOUR, HOUR, now]), **most)
 
 
 def test_nothing_is_expanded_unless_told_how_fast_that_is_nor_before_an_hour_was_watched() -> None:

@@ -46,6 +46,18 @@ def test_a_larger_one_takes_whole_nodes_and_one_that_says_its_nodes_those() -> N
     assert [(spot.node, spot.gpus) for spot in places(spread)["c/a"]] == [("gpu-1", 4), ("own nodes gpu-* #2", 4)]
 
 
+def test_the_largest_whole_nodes_come_first() -> None:
+    racks = [Rack(source=name, nodes=2, gpus_per_node=gpus) for name, gpus in (("small", 4), ("large", 8))]
+    wide = job("a", "nlp", 12)
+    found = with_places(granted(wide), racks, {"c/a": wide})
+    assert [(spot.node, spot.gpus) for spot in places(found)["c/a"]] == [("large #1", 8), ("large #2", 4)]
+
+
+def test_what_runs_nobody_knows_where_is_put_together() -> None:
+    runs = [running(f"r{n}", "nlp", gpus, 0, 0) for n, gpus in enumerate((2, 2, 6, 6))]
+    assert [spot.gpus for spot in places(granted(*runs, job("a", "nlp", 8)))["c/a"]] == [8]
+
+
 def test_what_is_free_but_not_together_is_said() -> None:
     apart = [running(f"r{n}", "nlp", 4, 0, 0, node_names=(f"gpu-{n}",)) for n in range(3)]
     found = granted(*apart, job("a", "nlp", 8))
